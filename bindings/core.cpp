@@ -1,0 +1,174 @@
+// laconic._core: the core, name for name, over NumPy arrays. The only file that knows Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+
+#include "batch.hpp"
+#include "grammar.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace laconic {
+namespace {
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rules = nb::ndarray<const Symbol, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> view(const Array<T>& array) {
+    return {array.data(), array.shape(0)};
+}
+
+GrammarView view(Symbol alphabet_size, const Rules& rules, const Array<Symbol>& sequence) {
+    return {alphabet_size, {rules.data(), 2 * rules.shape(0)}, view(sequence)};
+}
+
+// Hands a buffer over to NumPy without copying it.
+template <class T>
+nb::object to_numpy(Buffer<T>&& values, std::size_t columns = 1) {
+    auto held = std::make_unique<Buffer<T>>(std::move(values));
+    held->reserve(1);  // NumPy wants an address even for an empty array
+    T* const data = held->data();
+    const std::size_t shape[] = {held->size() / columns, columns};
+    nb::capsule owner(held.get(), [](void* buffer) noexcept { delete static_cast<Buffer<T>*>(buffer); });
+    held.release();
+    return nb::cast(nb::ndarray<nb::numpy, T>(data, columns == 1 ? 1 : 2, shape, owner));
+}
+
+// Lets Ctrl-C through while other threads compress.
+void poll_signals() {
+    const nb::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+template <class Letter>
+nb::tuple compress_documents(Array<Letter> text, Array<std::int64_t> offsets, Symbol alphabet_size,
+                        const std::string& codec, std::uint32_t min_count, std::uint32_t max_rules,
+                        std::uint32_t max_expansion, bool letters_known, unsigned threads) {
+    using Kind = Codec::Kind;
+    Codec options;
+    options.kind = codec == "repair" ? Kind::repair : codec == "lz78" ? Kind::lz78 : codec == "lzd" ? Kind::lzd : Kind::none;
+    options.repair = {min_count, max_rules, max_expansion};
+    options.letters = letters_known ? LzdLetters::known : LzdLetters::seen;
+    Batch batch;
+    {
+        const nb::gil_scoped_release release;
+        batch = laconic::compress_many(view(text), view(offsets), alphabet_size, options, threads, poll_signals);
+    }
+    return nb::make_tuple(to_numpy(std::move(batch.rules), 2), to_numpy(std::move(batch.rule_offsets)),
+                          to_numpy(std::move(batch.sequence)), to_numpy(std::move(batch.sequence_offsets)));
+}
+
+template <class Letter>
+nb::object expand_range(const GrammarView& grammar, const Array<std::int64_t>& lengths, const Array<std::int64_t>& starts,
+                  std::int64_t begin, std::int64_t end) {
+    Buffer<Letter> out;
+    {
+        const nb::gil_scoped_release release;
+        out.renew(static_cast<std::size_t>(end - begin));
+        laconic::expand(grammar, lengths.data(), starts.data(), begin, end, out.data());
+    }
+    return to_numpy(std::move(out));
+}
+
+// Document i of many, whose offsets have been checked.
+GrammarView document(Symbol alphabet_size, const Rules& rules, const Array<std::int64_t>& rule_offsets,
+                     const Array<Symbol>& sequence, const Array<std::int64_t>& sequence_offsets, std::size_t i) {
+    const auto slice = [](const Symbol* data, const Array<std::int64_t>& offsets, std::size_t at, std::size_t width) {
+        const auto begin = static_cast<std::size_t>(offsets.data()[at]), end = static_cast<std::size_t>(offsets.data()[at + 1]);
+        return std::span<const Symbol>(data + width * begin, width * (end - begin));
+    };
+    return {alphabet_size, slice(rules.data(), rule_offsets, i, 2), slice(sequence.data(), sequence_offsets, i, 1)};
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    nb::exception<GrammarError>(m, "GrammarError", PyExc_ValueError);
+
+    const auto bind_compress = [&]<class Letter>(Letter) {
+        m.def("compress_many", &compress_documents<Letter>, "text"_a.noconvert(), "offsets"_a, "alphabet_size"_a, "codec"_a,
+              "min_count"_a, "max_rules"_a, "max_expansion"_a, "letters_known"_a, "threads"_a);
+    };
+    bind_compress(std::uint8_t{});
+    bind_compress(std::uint16_t{});
+    bind_compress(std::int32_t{});
+
+    m.def("check", [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence) {
+        const nb::gil_scoped_release release;
+        check(view(alphabet_size, rules, sequence));
+    }, "alphabet_size"_a, "rules"_a, "sequence"_a);
+
+    m.def("check_many", [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
+                           Array<std::int64_t> sequence_offsets) {
+        const nb::gil_scoped_release release;
+        for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i) {
+            try {
+                check(document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i));
+            } catch (const GrammarError& error) {
+                throw GrammarError("document " + std::to_string(i) + ": " + error.what());
+            }
+        }
+    }, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a);
+
+    m.def("expanded_lengths", [](Symbol alphabet_size, Rules rules) {
+        Buffer<std::int64_t> lengths;
+        lengths.renew(rules.shape(0));
+        expanded_lengths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, lengths.data());
+        return to_numpy(std::move(lengths));
+    }, "alphabet_size"_a, "rules"_a);
+
+    m.def("starts", [](Symbol alphabet_size, Array<Symbol> sequence, Array<std::int64_t> lengths) {
+        Buffer<std::int64_t> result;
+        result.renew(sequence.shape(0) + 1);
+        starts({alphabet_size, {}, view(sequence)}, lengths.data(), result.data());
+        return to_numpy(std::move(result));
+    }, "alphabet_size"_a, "sequence"_a, "lengths"_a);
+
+    m.def("expanded_lengths_many", [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets,
+                                      Array<Symbol> sequence, Array<std::int64_t> sequence_offsets) {
+        Buffer<std::int64_t> result, lengths, begins;
+        result.renew(rule_offsets.shape(0) - 1);
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            const GrammarView grammar = document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i);
+            lengths.renew(grammar.rule_count());
+            begins.renew(grammar.sequence.size() + 1);
+            expanded_lengths(grammar, lengths.data());
+            try {
+                starts(grammar, lengths.data(), begins.data());
+            } catch (const GrammarError& error) {
+                throw GrammarError("document " + std::to_string(i) + ": " + error.what());
+            }
+            result[i] = begins[grammar.sequence.size()];
+        }
+        return to_numpy(std::move(result));
+    }, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a);
+
+    m.def("depths", [](Symbol alphabet_size, Rules rules) {
+        Buffer<std::int32_t> result;
+        result.renew(rules.shape(0));
+        depths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, result.data());
+        return to_numpy(std::move(result));
+    }, "alphabet_size"_a, "rules"_a);
+
+    m.def("occurrences", [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence) {
+        Buffer<std::int64_t> counts;
+        counts.renew(rules.shape(0));
+        occurrences(view(alphabet_size, rules, sequence), counts.data());
+        return to_numpy(std::move(counts));
+    }, "alphabet_size"_a, "rules"_a, "sequence"_a);
+
+    m.def("expand", [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence, Array<std::int64_t> lengths,
+                       Array<std::int64_t> starts, std::int64_t begin, std::int64_t end) {
+        const GrammarView grammar = view(alphabet_size, rules, sequence);
+        if (alphabet_size <= 1 << 8) return expand_range<std::uint8_t>(grammar, lengths, starts, begin, end);
+        if (alphabet_size <= 1 << 16) return expand_range<std::uint16_t>(grammar, lengths, starts, begin, end);
+        return expand_range<std::int32_t>(grammar, lengths, starts, begin, end);
+    }, "alphabet_size"_a, "rules"_a, "sequence"_a, "lengths"_a, "starts"_a, "begin"_a, "end"_a);
+}
+
+}  // namespace laconic

@@ -1,0 +1,171 @@
+#include "batch.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lz78.hpp"
+
+namespace laconic {
+namespace {
+
+// What one thread needs to compress document after document.
+class Workspace {
+public:
+    explicit Workspace(const Codec& codec) : codec_(codec) {}
+
+    template <class Letter>
+    void compress(std::span<const Letter> text, Symbol alphabet_size, Output& out) {
+        switch (codec_.kind) {
+            case Codec::Kind::repair: return repair_.compress(text, alphabet_size, codec_.repair, out);
+            case Codec::Kind::lz78: return lz78_.compress(text, alphabet_size, out);
+            case Codec::Kind::lzd: return lzd_.compress(text, alphabet_size, codec_.letters, out);
+            case Codec::Kind::none: break;
+        }
+        out.sequence.reserve(out.sequence.size() + text.size());
+        for (Letter letter : text) out.sequence.push_back(static_cast<Symbol>(letter));
+    }
+
+private:
+    Codec codec_;
+    Repair repair_;
+    Lz78 lz78_;
+    Lzd lzd_;
+};
+
+// Calls work(i, worker) for i = 0 … count-1, each once, on `threads` threads, while this one polls.
+template <class Work>
+void parallel(std::size_t count, std::size_t threads, const std::function<void()>& poll, const Work& work) {
+    std::atomic<std::size_t> next = 0;
+    std::mutex mutex;
+    std::condition_variable finished;
+    std::size_t running = threads;
+    std::exception_ptr error;
+    const auto fail = [&] {
+        const std::lock_guard lock(mutex);
+        if (!error) error = std::current_exception();
+        next = count;
+    };
+    const auto run = [&](std::size_t worker) {
+        try {
+            for (std::size_t i; (i = next.fetch_add(1)) < count;) work(i, worker);
+        } catch (...) {
+            fail();
+        }
+        const std::lock_guard lock(mutex);
+        --running;
+        finished.notify_one();
+    };
+    std::vector<std::thread> pool;
+    try {
+        for (std::size_t worker = 0; worker < threads; ++worker) pool.emplace_back(run, worker);
+        std::unique_lock lock(mutex);
+        while (!finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return running == 0; })) {
+            lock.unlock();
+            poll();
+            lock.lock();
+        }
+    } catch (...) {
+        fail();
+    }
+    for (std::thread& thread : pool) thread.join();
+    if (error) std::rethrow_exception(error);
+}
+
+template <class Letter>
+void check_text(std::span<const Letter> text, std::span<const std::int64_t> offsets, Symbol alphabet_size) {
+    if (alphabet_size < 1) throw GrammarError("alphabet_size must be at least 1");
+    if (offsets.empty() || offsets.front() != 0 || offsets.back() != static_cast<std::int64_t>(text.size()))
+        throw GrammarError("offsets must go from 0 to the length of the text");
+    for (std::size_t i = 1; i < offsets.size(); ++i)
+        if (offsets[i] < offsets[i - 1])
+            throw GrammarError("offset " + std::to_string(i) + " is smaller than the one before it");
+    if (text.empty() || std::numeric_limits<Letter>::max() < alphabet_size) return;
+    const auto [low, high] = std::minmax_element(text.begin(), text.end());
+    const Letter bad = static_cast<std::int64_t>(*low) < 0 ? *low : *high;
+    if (static_cast<std::int64_t>(bad) < 0 || static_cast<std::int64_t>(bad) >= alphabet_size)
+        throw GrammarError("symbol " + std::to_string(bad) + " is outside the alphabet 0 … " +
+                           std::to_string(alphabet_size - 1));
+}
+
+// Runs of documents of about equal length, so that short documents do not pay for being handed out one by one.
+std::vector<std::size_t> split(std::span<const std::int64_t> offsets) {
+    constexpr std::int64_t kShare = 1 << 17;
+    std::vector<std::size_t> bounds{0};
+    for (std::size_t i = 1; i < offsets.size(); ++i)
+        if (i + 1 == offsets.size() || offsets[i] - offsets[bounds.back()] >= kShare) bounds.push_back(i);
+    return bounds;
+}
+
+void sum(Buffer<std::int64_t>& sizes) {
+    for (std::size_t i = 1; i < sizes.size(); ++i) sizes[i] += sizes[i - 1];
+}
+
+}  // namespace
+
+template <class Letter>
+Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> offsets, Symbol alphabet_size,
+                    const Codec& codec, unsigned threads, const std::function<void()>& poll) {
+    check_text(text, offsets, alphabet_size);
+    Batch batch;
+    batch.rule_offsets.resize(offsets.size());
+    batch.sequence_offsets.resize(offsets.size());
+    batch.rule_offsets[0] = batch.sequence_offsets[0] = 0;
+
+    const std::vector<std::size_t> bounds = split(offsets);
+    const std::size_t shares = bounds.size() - 1;
+    const std::size_t workers = std::max<std::size_t>(1, std::min<std::size_t>(threads, shares));
+    std::vector<Output> outputs(shares);
+    std::vector<Workspace> workspaces;
+    for (std::size_t worker = 0; worker < workers; ++worker) workspaces.emplace_back(codec);
+
+    const auto compress_share = [&](std::size_t share, std::size_t worker) {
+        Output& out = outputs[share];
+        for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
+            const std::size_t rules = out.rules.size(), sequence = out.sequence.size();
+            const auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
+            workspaces[worker].compress(text.subspan(begin, end - begin), alphabet_size, out);
+            batch.rule_offsets[i + 1] = static_cast<std::int64_t>((out.rules.size() - rules) / 2);
+            batch.sequence_offsets[i + 1] = static_cast<std::int64_t>(out.sequence.size() - sequence);
+        }
+    };
+    if (shares == 1) {  // starting a thread would take longer than one short document
+        compress_share(0, 0);
+        batch.rules = std::move(outputs[0].rules);
+        batch.sequence = std::move(outputs[0].sequence);
+        batch.rules.trim();
+        batch.sequence.trim();
+    } else if (shares > 1) {
+        parallel(shares, workers, poll, compress_share);
+    }
+    sum(batch.rule_offsets);
+    sum(batch.sequence_offsets);
+    if (shares <= 1) return batch;
+
+    batch.rules.renew(2 * static_cast<std::size_t>(batch.rule_offsets[offsets.size() - 1]));
+    batch.sequence.renew(static_cast<std::size_t>(batch.sequence_offsets[offsets.size() - 1]));
+    parallel(shares, workers, poll, [&](std::size_t share, std::size_t) {
+        const Output out = std::move(outputs[share]);
+        const auto copy = [](const Buffer<Symbol>& from, Symbol* to) {
+            if (from.size() > 0) std::memcpy(to, from.data(), from.size() * sizeof(Symbol));
+        };
+        copy(out.rules, batch.rules.data() + 2 * batch.rule_offsets[bounds[share]]);
+        copy(out.sequence, batch.sequence.data() + batch.sequence_offsets[bounds[share]]);
+    });
+    return batch;
+}
+
+template Batch compress_many(std::span<const std::uint8_t>, std::span<const std::int64_t>, Symbol, const Codec&,
+                             unsigned, const std::function<void()>&);
+template Batch compress_many(std::span<const std::uint16_t>, std::span<const std::int64_t>, Symbol, const Codec&,
+                             unsigned, const std::function<void()>&);
+template Batch compress_many(std::span<const std::int32_t>, std::span<const std::int64_t>, Symbol, const Codec&,
+                             unsigned, const std::function<void()>&);
+
+}  // namespace laconic

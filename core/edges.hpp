@@ -1,0 +1,77 @@
+// The edges of a trie: (parent, letter) -> child, in one open-addressing table.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "buffer.hpp"
+
+namespace laconic {
+
+// Nodes are numbered from 1; 0 means none. Letters of the root are the caller's business.
+class Edges {
+public:
+    // Forgets everything and makes room for a document of `length` letters to start with.
+    void reset(std::size_t length) {
+        allocate(std::bit_ceil(length < kStart ? length + 16 : kStart));
+        used_ = 0;
+    }
+
+    std::uint32_t find(std::uint32_t parent, std::uint32_t letter) const {
+        for (std::size_t slot = home(parent, letter);; slot = (slot + 1) & mask_) {
+            const Edge& edge = edges_[slot];
+            if (edge.child == 0 || (edge.parent == parent && edge.letter == letter)) return edge.child;
+        }
+    }
+
+    // The child of `parent` along `letter`, to be read, or to be set if it was 0 and then counted by added().
+    std::uint32_t& at(std::uint32_t parent, std::uint32_t letter) {
+        for (std::size_t slot = home(parent, letter);; slot = (slot + 1) & mask_) {
+            Edge& edge = edges_[slot];
+            if (edge.child == 0) {
+                edge.parent = parent;
+                edge.letter = letter;
+                return edge.child;
+            }
+            if (edge.parent == parent && edge.letter == letter) return edge.child;
+        }
+    }
+
+    // Ends every reference that at() returned.
+    void added() {
+        if (++used_ * 8 > (mask_ + 1) * 5) grow();
+    }
+
+private:
+    struct Edge {
+        std::uint32_t parent, letter, child;
+    };
+
+    std::size_t home(std::uint32_t parent, std::uint32_t letter) const {
+        return static_cast<std::size_t>(((std::uint64_t{parent} << 32 ^ letter) * 0x9E3779B97F4A7C15u) >> shift_);
+    }
+
+    void allocate(std::size_t slots) {
+        edges_.renew(slots);
+        std::memset(static_cast<void*>(edges_.data()), 0, slots * sizeof(Edge));
+        mask_ = slots - 1;
+        shift_ = 64 - std::countr_zero(slots);
+    }
+
+    void grow() {
+        Buffer<Edge> old = std::move(edges_);
+        const std::size_t slots = mask_ + 1;
+        edges_ = Buffer<Edge>();
+        allocate(2 * slots);
+        for (std::size_t i = 0; i < slots; ++i)
+            if (old[i].child != 0) at(old[i].parent, old[i].letter) = old[i].child;
+    }
+
+    static constexpr std::size_t kStart = 8192;
+    Buffer<Edge> edges_;
+    std::size_t mask_ = 0, used_ = 0;
+    int shift_ = 64;
+};
+
+}  // namespace laconic

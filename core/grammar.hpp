@@ -1,0 +1,64 @@
+// A grammar: rules and the sequence that remains of one document, and what can be asked of it unexpanded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "buffer.hpp"
+
+namespace laconic {
+
+using Symbol = std::int32_t;
+inline constexpr Symbol kMaxSymbol = std::numeric_limits<Symbol>::max();
+inline constexpr std::size_t kMaxDocument = 0xFFFFFF00;  // codecs keep positions in 32 bits
+
+// Grammars laid end to end, as a codec writes them: rule k of a document stands at rules[2k], rules[2k+1].
+struct Output {
+    Buffer<Symbol> rules;
+    Buffer<Symbol> sequence;
+};
+
+// A grammar somebody else holds. Terminals are 0 … alphabet_size-1; rule k defines alphabet_size + k.
+struct GrammarView {
+    Symbol alphabet_size;
+    std::span<const Symbol> rules;  // left, right, left, right, …
+    std::span<const Symbol> sequence;
+
+    std::size_t rule_count() const { return rules.size() / 2; }
+};
+
+class GrammarError : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+// Throws GrammarError on a document too long to compress as one.
+void check_length(std::size_t length);
+
+// Throws GrammarError on the first symbol out of range or rule that is used before it is defined.
+// O(rules + sequence). Everything below trusts what passed here.
+void check(const GrammarView& grammar);
+
+// Number of terminals each rule stands for; what exceeds 2^63 - 1 counts as that.
+void expanded_lengths(const GrammarView& grammar, std::int64_t* lengths);
+
+// Where each symbol of the sequence starts in the document, and after the last of them the document's length.
+// Throws GrammarError if that exceeds 2^63 - 2.
+void starts(const GrammarView& grammar, const std::int64_t* lengths, std::int64_t* starts);
+
+// Height of each rule's derivation tree: 1 for a rule over two terminals.
+void depths(const GrammarView& grammar, std::int32_t* depths);
+
+// How often each rule occurs in the derivation of the whole document; saturates like expanded_lengths.
+void occurrences(const GrammarView& grammar, std::int64_t* counts);
+
+// Terminals [begin, end) of the document, given `lengths` and `starts`. O(log n' + depth + end - begin).
+template <class Letter>
+void expand(const GrammarView& grammar, const std::int64_t* lengths, const std::int64_t* starts, std::int64_t begin,
+            std::int64_t end, Letter* out);
+
+}  // namespace laconic

@@ -1,0 +1,72 @@
+// Renames the letters that occur in one document to 0, 1, 2, … so that tables indexed by letter stay small.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "buffer.hpp"
+#include "grammar.hpp"
+
+namespace laconic {
+
+class Letters {
+public:
+    // Calls put(i, name) for every position of the text; afterwards `count()` names are in use.
+    template <class Letter, class Put>
+    void rename(std::span<const Letter> text, Symbol alphabet_size, Put put) {
+        spelling_.clear();
+        bytes_ = false;
+        if (alphabet_size <= kDirect) {
+            for (std::size_t known = names_.size(); known < static_cast<std::size_t>(alphabet_size); ++known)
+                names_.push_back(0);
+            for (std::size_t i = 0; i < text.size(); ++i) {
+                std::uint32_t& name = names_[static_cast<std::size_t>(text[i])];
+                if (name == 0) {
+                    spelling_.push_back(static_cast<Symbol>(text[i]));
+                    name = static_cast<std::uint32_t>(spelling_.size());
+                }
+                put(i, name - 1);
+            }
+            // Wipe what was used, never the whole table: the next document may be short.
+            for (Symbol letter : spelling_) names_[static_cast<std::size_t>(letter)] = 0;
+            return;
+        }
+        for (Letter letter : text) spelling_.push_back(static_cast<Symbol>(letter));
+        std::sort(spelling_.begin(), spelling_.end());
+        spelling_.resize(static_cast<std::size_t>(std::unique(spelling_.begin(), spelling_.end()) - spelling_.begin()));
+        for (std::size_t i = 0; i < text.size(); ++i) {
+            const Symbol* found = std::lower_bound(spelling_.begin(), spelling_.end(), static_cast<Symbol>(text[i]));
+            put(i, static_cast<std::uint32_t>(found - spelling_.begin()));
+        }
+    }
+
+    // Calls parse(names) with the text in names. Bytes name themselves, and are not copied.
+    template <class Letter, class Parse>
+    void with_names(std::span<const Letter> text, Symbol alphabet_size, Parse parse) {
+        if constexpr (sizeof(Letter) == 1) {
+            if (!bytes_ || count() != static_cast<std::size_t>(alphabet_size)) {
+                spelling_.clear();
+                for (Symbol letter = 0; letter < alphabet_size; ++letter) spelling_.push_back(letter);
+                bytes_ = true;
+            }
+            parse(text);
+        } else {
+            text_.renew(text.size());
+            rename(text, alphabet_size, [&](std::size_t i, std::uint32_t name) { text_[i] = name; });
+            parse(std::span<const std::uint32_t>(text_.data(), text_.size()));
+        }
+    }
+
+    std::size_t count() const { return spelling_.size(); }
+    Symbol operator[](std::size_t name) const { return spelling_[name]; }
+
+private:
+    static constexpr Symbol kDirect = 1 << 21;  // holds every Unicode code point
+    Buffer<std::uint32_t> names_;               // by letter: its name + 1, 0 = not seen in this document
+    Buffer<Symbol> spelling_;                   // by name: the letter
+    Buffer<std::uint32_t> text_;
+    bool bytes_ = false;
+};
+
+}  // namespace laconic

@@ -1,0 +1,51 @@
+"""The compiled core (bindings/core.cpp). Arrays are C-contiguous; nothing here is public."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+type _Symbols = npt.NDArray[np.int32]
+type _Longs = npt.NDArray[np.int64]
+
+class GrammarError(ValueError): ...
+
+def compress_many(
+    text: npt.NDArray[np.integer[Any]],
+    offsets: _Longs,
+    alphabet_size: int,
+    codec: str,
+    min_count: int,
+    max_rules: int,
+    max_expansion: int,
+    letters_known: bool,
+    threads: int,
+) -> tuple[_Symbols, _Longs, _Symbols, _Longs]: ...
+def check(alphabet_size: int, rules: _Symbols, sequence: _Symbols) -> None: ...
+def check_many(
+    alphabet_size: int,
+    rules: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+) -> None: ...
+def expanded_lengths(alphabet_size: int, rules: _Symbols) -> _Longs: ...
+def starts(alphabet_size: int, sequence: _Symbols, lengths: _Longs) -> _Longs: ...
+def expanded_lengths_many(
+    alphabet_size: int,
+    rules: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+) -> _Longs: ...
+def depths(alphabet_size: int, rules: _Symbols) -> npt.NDArray[np.int32]: ...
+def occurrences(alphabet_size: int, rules: _Symbols, sequence: _Symbols) -> _Longs: ...
+def expand(
+    alphabet_size: int,
+    rules: _Symbols,
+    sequence: _Symbols,
+    lengths: _Longs,
+    starts: _Longs,
+    begin: int,
+    end: int,
+) -> npt.NDArray[np.integer[Any]]: ...

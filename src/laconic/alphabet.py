@@ -1,0 +1,390 @@
+"""Alphabets: documents (text, bytes or DNA) to terminals, the integers 0..size-1, and back."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Alphabet", "AlphabetError", "Document", "Symbols", "as_alphabet"]
+
+Document: TypeAlias = str | bytes | bytearray | memoryview
+Symbols: TypeAlias = npt.NDArray[np.integer[Any]]
+
+# Zhang et al. 2015 list 70 characters and the hyphen twice, so one position is never used. It is
+# kept: sizes and weights then agree with other implementations of the list.
+_ZHANG = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+-=<>()[]{}\n"
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+_CODE_POINTS = 0x110000
+_MISSING = 255  # No symbol: only the four letters of DNA refuse a character, so 255 is free.
+_CHUNK = 1 << 16  # Characters looked up at a time: their code points stay in the cache.
+_LONGEST_JSON = 12 * _CODE_POINTS + 1024  # Every character there is, each written as \uXXXX\uXXXX.
+_JSON_FIELDS: dict[str, dict[str, type]] = {
+    "bytes": {"name": str},
+    "zhang": {"name": str},
+    "dna": {"name": str, "other": str, "ignore_case": bool},
+    "characters": {"name": str, "characters": str, "lowercase": bool},
+}
+
+
+class AlphabetError(ValueError):
+    """A document, symbols or JSON that an alphabet cannot read.
+
+    `document` and `position` count from 0, in characters (in bytes for bad UTF-8); either is None
+    where it does not apply. `reason` is the message without them.
+    """
+
+    def __init__(
+        self, reason: str, *, document: int | None = None, position: int | None = None
+    ) -> None:
+        self.reason, self.document, self.position = reason, document, position
+        places = {"document": document, "position": position}
+        where = ", ".join(f"{word} {at}" for word, at in places.items() if at is not None)
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Alphabet:
+    """A map between documents and terminals; make one with bytes, zhang, dna, learn or named.
+
+    `name` is "bytes", "zhang", "dna" or "characters". `characters` holds the character that each
+    symbol decodes to (None for bytes); `other` is the symbol of whatever else occurs (None where
+    that is an error, or cannot be); with `ignore_case` characters are lower-cased, one by one.
+    An alphabet of characters gives exactly one symbol per character.
+
+    >>> dna = Alphabet.dna(other="letter")
+    >>> dna.encode("GATTACA-").tolist()
+    [2, 0, 3, 3, 0, 1, 0, 4]
+    >>> dna.decode([2, 0, 3, 3, 0, 1, 0, 4])
+    'GATTACAN'
+    >>> flat, offsets = Alphabet.bytes().encode_many(["no", "", "né"])
+    >>> flat.tolist(), offsets.tolist()
+    ([110, 111, 110, 195, 169], [0, 2, 2, 5])
+    """
+
+    name: str
+    characters: str | None
+    other: int | None = None
+    ignore_case: bool = False
+
+    @classmethod
+    def bytes(cls) -> Alphabet:
+        """Return the 256 bytes, the default everywhere: text is read as UTF-8; lossless."""
+        return cls("bytes", None)
+
+    @classmethod
+    def zhang(cls) -> Alphabet:
+        """Return the 70 characters of Zhang et al. 2015 and the blank, symbol 70; lower-cases.
+
+        Whatever else occurs, the space included, becomes the blank, which decodes to a space.
+        """
+        return cls("zhang", _ZHANG + " ", other=len(_ZHANG), ignore_case=True)
+
+    @classmethod
+    def dna(
+        cls, other: Literal["error", "letter"] = "error", ignore_case: bool = False
+    ) -> Alphabet:
+        """Return ACGT; with other="letter" also N, which stands for whatever else occurs.
+
+        Lossless as it stands. Raises AlphabetError for another value of `other`.
+        """
+        if other not in ("error", "letter"):
+            raise AlphabetError(f'other must be "error" or "letter", not {other!r:.40}')
+        letters, fifth = ("ACGTN", 4) if other == "letter" else ("ACGT", None)
+        return cls("dna", letters, other=fifth, ignore_case=bool(ignore_case))
+
+    @classmethod
+    def learn(
+        cls,
+        texts: Iterable[Document],
+        max_size: int | None = None,
+        min_count: int = 1,
+        lowercase: bool = False,
+    ) -> Alphabet:
+        """Return the characters of `texts`, most frequent first, ties by code point, + an unknown.
+
+        The unknown is the last symbol and decodes to U+FFFD; lone surrogates are never learned.
+        `max_size` bounds the size, the unknown included. O(characters) time, about 14 MB of memory.
+        Raises ValueError for max_size or min_count below 1, and as encode_many does for documents.
+        """
+        if (max_size is not None and max_size < 1) or min_count < 1:
+            raise ValueError(f"{max_size=} and {min_count=} must be at least 1")
+        counts = np.zeros(_CODE_POINTS, np.int64)
+        for number, document in enumerate(_several(texts, "learn")):
+            codes = _code_points(_as_text(document, number))
+            np.add.at(counts, _lowercase()[codes] if lowercase else codes, 1)
+        counts[0xD800:0xE000] = counts[ord(_UNKNOWN)] = 0
+        found = np.flatnonzero(counts >= min_count)
+        ranked = found[np.argsort(-counts[found], kind="stable")].tolist()
+        kept = ranked if max_size is None else ranked[: max_size - 1]
+        return cls._of("".join(map(chr, kept)), bool(lowercase))
+
+    @classmethod
+    def named(cls, name: str) -> Alphabet:
+        """Return the alphabet "bytes", "zhang", "dna" or "dna_n"; ValueError for another name."""
+        names = ("bytes", "zhang", "dna", "dna_n")
+        if name not in names:
+            raise ValueError(f"no alphabet is named {name!r}; the names are {', '.join(names)}")
+        if name == "bytes":
+            return cls.bytes()
+        return cls.zhang() if name == "zhang" else cls.dna("letter" if name == "dna_n" else "error")
+
+    @property
+    def size(self) -> int:
+        """The number of symbols."""
+        return 256 if self.characters is None else len(self.characters)
+
+    @property
+    def lossless(self) -> bool:
+        """Whether decoding gives back every document that encodes."""
+        return self.other is None and not self.ignore_case
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The smallest of uint8, uint16 and int32 that holds every symbol."""
+        small = np.uint8 if self.size <= 1 << 8 else np.uint16
+        return np.dtype(small if self.size <= 1 << 16 else np.int32)
+
+    def encode(self, document: Document) -> Symbols:
+        """Return the symbols of one document, read-only, `dtype` [n].
+
+        Bytes given to an alphabet of characters are read as UTF-8. O(n) time and memory. Raises
+        AlphabetError with the position of what the alphabet cannot hold; TypeError for other types.
+        """
+        if self.characters is None:
+            return np.frombuffer(_as_bytes(document, None), np.uint8)
+        return self._look_up(_as_text(document, None), None)
+
+    def encode_many(self, documents: Iterable[Document]) -> tuple[Symbols, npt.NDArray[np.int64]]:
+        """Return the symbols of all documents in one array, `dtype` [n], and offsets int64 [N + 1].
+
+        Document k is symbols[offsets[k]:offsets[k + 1]]. Read-only; costs and errors as encode's,
+        the errors with the number of the document, from 0.
+        """
+        numbered = enumerate(_several(documents, "encode_many"))
+        if self.characters is None:
+            parts = [_as_bytes(document, number) for number, document in numbered]
+            return np.frombuffer(b"".join(parts), np.uint8), _offsets(parts)
+        texts = [_as_text(document, number) for number, document in numbered]
+        offsets = _offsets(texts)
+        return self._look_up("".join(texts), offsets), offsets
+
+    def decode(self, symbols: npt.ArrayLike) -> str:
+        """Return the text of `symbols`, integers [n], in O(n).
+
+        Raises AlphabetError with the position for what is not a symbol, and for bytes that are not
+        UTF-8.
+        """
+        if self.characters is not None:
+            codes = _code_points(self.characters)[self._checked(symbols)]
+            return codes.tobytes().decode("utf-32-le")
+        data = self.decode_bytes(symbols)
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            reason = f"the bytes are not UTF-8 ({error.reason}); use decode_bytes"
+            raise AlphabetError(reason, position=error.start) from None
+
+    def decode_bytes(self, symbols: npt.ArrayLike) -> builtins.bytes:
+        """Return the bytes of `symbols`, integers [n], or the UTF-8 of their characters, in O(n).
+
+        Raises AlphabetError with the position for what is not a symbol.
+        """
+        if self.characters is not None:
+            return self.decode(symbols).encode()
+        return self._checked(symbols).astype(np.uint8, copy=False).tobytes()
+
+    def to_json(self) -> str:
+        """Return the alphabet as one small JSON object, in ASCII; from_json reads it back."""
+        fields: dict[str, object] = {"name": self.name}
+        if self.name == "dna":
+            fields["other"] = "error" if self.other is None else "letter"
+            fields["ignore_case"] = self.ignore_case
+        elif self.name == "characters" and self.characters is not None:
+            fields["characters"] = self.characters[:-1]
+            fields["lowercase"] = self.ignore_case
+        return json.dumps(fields)
+
+    @classmethod
+    def from_json(cls, text: str) -> Alphabet:
+        """Return the alphabet that to_json wrote; AlphabetError for any other text."""
+        fields = _json_fields(text)
+        match fields.pop("name"):
+            case "characters":
+                return cls._of(**fields)
+            case "dna":
+                return cls.dna(**fields)
+            case name:
+                return cls.named(name)
+
+    def __repr__(self) -> str:
+        """Return the call that makes the alphabet, or a summary of one that was learned."""
+        if self.name == "characters" and self.characters is not None:
+            shown = self.characters[:-1] if self.size <= 33 else self.characters[:32] + "…"
+            lowercase = ", lowercase" if self.ignore_case else ""
+            return f"<Alphabet of {self.size} characters, {shown!r} and the unknown{lowercase}>"
+        options = {"other='letter'": self.other is not None, "ignore_case=True": self.ignore_case}
+        shown = ", ".join(text for text, on in options.items() if on and self.name == "dna")
+        return f"Alphabet.{self.name}({shown})"
+
+    @classmethod
+    def _of(cls, characters: str, lowercase: bool) -> Alphabet:
+        if len(characters) > _CODE_POINTS:
+            raise AlphabetError(f"characters: {len(characters)} are more than Unicode has")
+        seen: set[str] = set()
+        for position, character in enumerate(characters):
+            if character == _UNKNOWN or "\ud800" <= character <= "\udfff":
+                # Two surrogates side by side would come back from JSON as one character.
+                reason = "U+FFFD stands for the unknown, and surrogates are no characters"
+                raise AlphabetError(f"characters: {character!r}: {reason}", position=position)
+            if character in seen:
+                raise AlphabetError(f"characters: {character!r} occurs twice", position=position)
+            seen.add(character)
+        return cls("characters", characters + _UNKNOWN, len(characters), lowercase)
+
+    def _look_up(self, text: str, offsets: npt.NDArray[np.int64] | None) -> Symbols:
+        table = _symbol_table(self)
+        symbols = np.empty(len(text), self.dtype)
+        for start in range(0, len(text), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            symbols[chunk] = table.take(_code_points(text[chunk]))
+        symbols.flags.writeable = False
+        # argmax gives the first of equals, and no symbol is greater than _MISSING.
+        index = int(symbols.argmax()) if self.other is None and text else -1
+        if index >= 0 and symbols[index] == _MISSING:
+            reason = f"{text[index]!r} is not in the alphabet {self.name!r} ({self.characters}); "
+            if text[index] in "acgt":
+                reason += f"pass ignore_case=True to read it as {text[index].upper()!r}"
+            else:
+                reason += 'pass other="letter" to read it as a fifth letter'
+            if offsets is None:
+                raise AlphabetError(reason, position=index)
+            number = int(np.searchsorted(offsets, index, side="right")) - 1
+            raise AlphabetError(reason, document=number, position=index - int(offsets[number]))
+        return symbols
+
+    def _checked(self, symbols: npt.ArrayLike) -> Symbols:
+        try:
+            array = np.asarray(symbols)
+        except ValueError:
+            raise AlphabetError("symbols must be one row of integers, not ragged") from None
+        if array.ndim != 1:
+            raise AlphabetError(f"symbols must be one row of integers, not of shape {array.shape}")
+        if array.dtype.kind not in "iu":
+            # The elements as given: NumPy turns [1, "a"] and [-1, 2**63] into other types.
+            array = np.asarray(symbols, dtype=object)
+            for position, symbol in enumerate(array):
+                whole = isinstance(symbol, (int, np.integer)) and not isinstance(symbol, bool)
+                if not whole or int(symbol).bit_length() > 64:
+                    reason = f"a symbol is a 64-bit integer, not this {type(symbol).__name__}"
+                    raise AlphabetError(reason, position=position)
+        outside = (array < 0) | (array >= self.size)
+        if outside.any():
+            position = int(outside.argmax())
+            reason = f"symbol {array[position]} is not one of {self!r}: 0..{self.size - 1}"
+            raise AlphabetError(reason, position=position)
+        return array.astype(self.dtype, copy=False)
+
+
+def as_alphabet(alphabet: str | Alphabet) -> Alphabet:
+    """Return `alphabet` itself, or the one of that name; ValueError for an unknown name."""
+    return alphabet if isinstance(alphabet, Alphabet) else Alphabet.named(alphabet)
+
+
+@functools.lru_cache(maxsize=8)
+def _symbol_table(alphabet: Alphabet) -> Symbols:
+    # Kept outside the alphabet, so that pickles sent to workers stay small.
+    codes = _code_points(alphabet.characters or "")
+    if alphabet.ignore_case:
+        codes = _lowercase()[codes]
+    other = _MISSING if alphabet.other is None else alphabet.other
+    table: Symbols = np.full(_CODE_POINTS, other, alphabet.dtype)
+    # Backwards, so that the first of two equal characters wins.
+    table[codes[::-1]] = np.arange(alphabet.size)[::-1]
+    return table[_lowercase()] if alphabet.ignore_case else table
+
+
+@functools.cache
+def _lowercase() -> npt.NDArray[np.uint32]:
+    # str.lower would break the offsets: it turns U+0130 into two characters, of which we take the
+    # first. Unicode has no case beyond its first two planes.
+    lower = np.arange(_CODE_POINTS, dtype=np.uint32)
+    lower[:0x20000] = [ord(chr(code).lower()[0]) for code in range(0x20000)]
+    return lower
+
+
+def _code_points(text: str) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+
+
+def _offsets(parts: list[str] | list[bytes]) -> npt.NDArray[np.int64]:
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
+    offsets.flags.writeable = False
+    return offsets
+
+
+def _several(documents: Iterable[Document], caller: str) -> Iterable[Document]:
+    if isinstance(documents, (str, bytes, bytearray, memoryview)):
+        one = type(documents).__name__
+        raise TypeError(f"{caller} takes many documents, not one {one}; pass [document]")
+    return documents
+
+
+def _as_bytes(document: Document, number: int | None) -> bytes:
+    if isinstance(document, str):
+        try:
+            return document.encode()
+        except UnicodeEncodeError as error:
+            reason = f"{document[error.start]!r} is a lone surrogate, which UTF-8 cannot hold; "
+            reason += 'replace it, e.g. with text.encode("utf-8", "replace")'
+            raise AlphabetError(reason, document=number, position=error.start) from None
+    if isinstance(document, (bytes, bytearray, memoryview)):
+        return bytes(document)
+    which = "a document" if number is None else f"document {number}"
+    raise TypeError(f"{which} must be str or bytes, not {type(document).__name__}")
+
+
+def _as_text(document: Document, number: int | None) -> str:
+    if isinstance(document, str):
+        return document
+    try:
+        return _as_bytes(document, number).decode()
+    except UnicodeDecodeError as error:
+        reason = f"byte {error.object[error.start]:#04x} is not UTF-8 ({error.reason}); pass text, "
+        reason += 'e.g. data.decode("latin-1"), or use Alphabet.bytes()'
+        raise AlphabetError(reason, document=number, position=error.start) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise AlphabetError("a key occurs twice")
+    return dict(pairs)
+
+
+def _json_fields(text: str) -> dict[str, Any]:
+    if not isinstance(text, str) or len(text) > _LONGEST_JSON:
+        raise AlphabetError(f"alphabet JSON: must be str of at most {_LONGEST_JSON} characters")
+    try:
+        fields = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise AlphabetError(f"alphabet JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise AlphabetError("alphabet JSON: must be an object")
+    name = fields.get("name")
+    if not isinstance(name, str) or name not in _JSON_FIELDS:
+        raise AlphabetError(f'alphabet JSON: "name" must be one of {", ".join(_JSON_FIELDS)}')
+    types = _JSON_FIELDS[name]
+    for key in sorted(types.keys() ^ fields.keys()):
+        problem = "is missing" if key in types else "is not a key"
+        raise AlphabetError(f"alphabet JSON: {key!r:.40} {problem}")
+    for key, kind in types.items():
+        if not isinstance(fields[key], kind):
+            raise AlphabetError(f'alphabet JSON: "{key}" must be {kind.__name__}')
+    return fields

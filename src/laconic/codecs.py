@@ -1,0 +1,212 @@
+"""Codecs: documents to grammars, with Re-Pair, LZ78, LZD or none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, Unpack, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from laconic import _core
+from laconic.alphabet import Alphabet, Document, Symbols, as_alphabet
+from laconic.grammar import Grammar, GrammarError, Grammars, _trusted_many
+
+__all__ = ["Codec", "compress", "compress_many"]
+
+CodecName = Literal["repair", "lz78", "lzd", "none"]
+_OPTIONS: dict[str, frozenset[str]] = {
+    "repair": frozenset({"min_count", "max_rules", "max_expansion"}),
+    "lz78": frozenset(),
+    "lzd": frozenset({"letters"}),
+    "none": frozenset(),
+}
+_NO_LIMIT = 0xFFFFFFFF
+
+
+class Options(TypedDict, total=False):
+    """What a codec can be told; see Codec."""
+
+    min_count: int
+    max_rules: int | None
+    max_expansion: int | None
+    letters: Literal["known", "seen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """A codec and its options.
+
+    - "repair" replaces the most frequent pair of symbols again and again, while one occurs
+      `min_count` times (2, or 3 for the paper's stated stopping rule), there are fewer than
+      `max_rules` rules, and no rule stands for more than `max_expansion` terminals. Occurrences do
+      not overlap; ties go to the pair that came to be first, of those to the leftmost.
+    - "lz78" takes the longest phrase seen so far and one letter more, as one rule.
+    - "lzd" takes the longest known phrase twice, as one rule. Letters are known from the start
+      (`letters="known"`), or once they have been a phrase ("seen", the paper's example).
+    - "none" makes no rules: the sequence is the document.
+
+    Raises ValueError for a name or an option that does not exist or fit.
+
+    >>> Codec("repair", min_count=3)
+    Codec(name='repair', min_count=3, max_rules=None, max_expansion=None, letters='known')
+    """
+
+    name: CodecName = "repair"
+    min_count: int = 2
+    max_rules: int | None = None
+    max_expansion: int | None = None
+    letters: Literal["known", "seen"] = "known"
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(CodecName):
+            names = ", ".join(get_args(CodecName))
+            raise ValueError(f"no codec is named {self.name!r}; the names are {names}")
+        for option, least in (("min_count", 2), ("max_rules", 0), ("max_expansion", 1)):
+            value = getattr(self, option)
+            if value is None and option != "min_count":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise ValueError(f"{option} must be an integer of at least {least}, not {value!r}")
+        if self.letters not in ("known", "seen"):
+            raise ValueError(f'letters must be "known" or "seen", not {self.letters!r}')
+
+
+def compress(
+    document: Document | npt.ArrayLike,
+    codec: CodecName | Codec = "repair",
+    *,
+    alphabet: str | Alphabet = "bytes",
+    alphabet_size: int | None = None,
+    **options: Unpack[Options],
+) -> Grammar:
+    """Return the grammar of one document: text or bytes, read with `alphabet`, or integers.
+
+    Integers [n] are terminals as they are, 0..alphabet_size-1 (by default, up to the largest).
+    Options are those of Codec. O(n) time on real text. Raises AlphabetError for what the alphabet
+    cannot hold, GrammarError for integers that are not terminals, ValueError for bad options.
+
+    >>> grammar = compress("aababcababcabcd", codec="lzd", letters="seen")
+    >>> grammar.sequence.tolist(), grammar.rules.tolist()
+    ([97, 256, 257, 258, 259], [[97, 98], [256, 99], [256, 257], [257, 100]])
+    >>> compress([0, 1, 0, 1], alphabet_size=2).sequence.tolist()
+    [2, 2]
+    """
+    codec = _as_codec(codec, options)
+    if isinstance(document, (str, bytes, bytearray, memoryview)):
+        alphabet = as_alphabet(alphabet)
+        symbols, alphabet_size = alphabet.encode(document), alphabet.size
+    else:
+        symbols = _terminals(document, "the document")
+        alphabet_size = _alphabet_size(symbols, alphabet_size)
+    offsets = np.array([0, len(symbols)], np.int64)
+    return _compress(symbols, offsets, alphabet_size, codec, threads=1)[0]
+
+
+def compress_many(
+    documents: Iterable[Document] | Iterable[npt.ArrayLike],
+    codec: CodecName | Codec = "repair",
+    *,
+    alphabet: str | Alphabet = "bytes",
+    alphabet_size: int | None = None,
+    threads: int | None = None,
+    **options: Unpack[Options],
+) -> Grammars:
+    """Return the grammars of many documents, each compressed on its own, in the same order.
+
+    Documents and options are those of `compress`. The work is spread over `threads` threads, by
+    default one per processor; the result does not depend on it. Errors name the document.
+
+    >>> compress_many(["to be or not to be", "that is the question"], threads=2)
+    <Grammars: 2 documents, 38 terminals as sequences of 30 symbols and 3 rules>
+    """
+    codec = _as_codec(codec, options)
+    if threads is None:
+        threads = _processors()
+    elif threads < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}")
+    if isinstance(documents, (str, bytes, bytearray, memoryview)):
+        raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
+    parts: list[Any] = list(documents)
+    if parts and not isinstance(parts[0], (str, bytes, bytearray, memoryview)):
+        rows = [_terminals(part, f"document {i}") for i, part in enumerate(parts)]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        symbols: Symbols = np.concatenate(rows)
+        alphabet_size = _alphabet_size(symbols, alphabet_size)
+    else:
+        alphabet = as_alphabet(alphabet)
+        symbols, offsets = alphabet.encode_many(parts)
+        alphabet_size = alphabet.size
+    return _compress(symbols, offsets, alphabet_size, codec, threads)
+
+
+def _compress(
+    symbols: Symbols,
+    offsets: npt.NDArray[np.int64],
+    alphabet_size: int,
+    codec: Codec,
+    threads: int,
+) -> Grammars:
+    arrays = _core.compress_many(
+        symbols,
+        offsets,
+        alphabet_size,
+        codec.name,
+        min(codec.min_count, _NO_LIMIT),
+        _NO_LIMIT if codec.max_rules is None else min(codec.max_rules, _NO_LIMIT),
+        _NO_LIMIT if codec.max_expansion is None else min(codec.max_expansion, _NO_LIMIT),
+        codec.letters == "known",
+        threads,
+    )
+    return _trusted_many(alphabet_size, *arrays)
+
+
+def _as_codec(codec: CodecName | Codec, options: Options) -> Codec:
+    if isinstance(codec, Codec):
+        if options:
+            raise ValueError(f"pass options to Codec, not beside it: {', '.join(sorted(options))}")
+        return codec
+    made = Codec(codec, **options)
+    for option in options:
+        if option not in _OPTIONS[codec]:
+            raise ValueError(f"{option} is not an option of {codec!r}")
+    return made
+
+
+def _terminals(document: npt.ArrayLike, what: str) -> Symbols:
+    try:
+        array = np.asarray(document)
+    except (ValueError, TypeError, OverflowError):
+        raise TypeError(f"{what} must be text, bytes or one row of integers") from None
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size > 0):
+        kind = type(document).__name__ if array.ndim == 0 else f"{array.dtype} {list(array.shape)}"
+        raise TypeError(f"{what} must be text, bytes or one row of integers, not {kind}")
+    if array.size == 0:
+        return np.zeros(0, np.int32)
+    if array.dtype in (np.uint8, np.uint16, np.int32):
+        return np.ascontiguousarray(array)
+    if int(array.min()) < 0 or int(array.max()) >= 1 << 31:
+        raise GrammarError(f"{what}: terminals must be from 0 to 2^31 - 2")
+    return array.astype(np.int32)
+
+
+def _alphabet_size(symbols: Symbols, alphabet_size: int | None) -> int:
+    if alphabet_size is not None:
+        if not 1 <= alphabet_size < 1 << 31:
+            raise ValueError(f"alphabet_size must be from 1 to 2^31 - 1, not {alphabet_size}")
+        return int(alphabet_size)
+    if symbols.size == 0:
+        return 1
+    largest = int(symbols.max())
+    if largest >= (1 << 31) - 1:
+        raise GrammarError(f"terminal {largest} leaves no room for rules")
+    return max(1, largest + 1)
+
+
+def _processors() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1

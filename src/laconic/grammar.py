@@ -1,0 +1,442 @@
+"""Grammars: the rules and the remaining sequence of one document (Grammar) or of many (Grammars)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TextIO, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from laconic import _core
+from laconic._core import GrammarError
+from laconic.alphabet import Alphabet, Symbols, as_alphabet
+
+__all__ = ["Grammar", "GrammarError", "Grammars"]
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Int64s: TypeAlias = npt.NDArray[np.int64]
+
+_EXPANSION_LIMIT = 1 << 30
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Grammar:
+    """One document as rules and a sequence; immutable, and checked when it comes from outside.
+
+    Terminals are 0..alphabet_size-1. Rule k defines the symbol alphabet_size + k by two smaller
+    symbols, rules[k]. `rules` is int32 [R, 2] and `sequence` int32 [n'], both read-only.
+    Raises GrammarError, one message per cause, for arrays that are not such a grammar.
+
+    >>> grammar = Grammar(3, rules=[[0, 1], [3, 2]], sequence=[0, 3, 4, 3, 4, 4])
+    >>> grammar.expanded_length
+    14
+    >>> grammar.expand()
+    array([0, 0, 1, 0, 1, 2, 0, 1, 0, 1, 2, 0, 1, 2], dtype=uint8)
+    >>> grammar.substring(3, 6)
+    array([0, 1, 2], dtype=uint8)
+    """
+
+    alphabet_size: int
+    rules: Int32s
+    sequence: Int32s
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alphabet_size", _size(self.alphabet_size))
+        object.__setattr__(self, "rules", _rules(self.rules))
+        object.__setattr__(self, "sequence", _row(self.sequence, "sequence", np.int32))
+        _core.check(self.alphabet_size, self.rules, self.sequence)
+        _ = self._starts  # A document too long to count is refused here, not at first use.
+
+    @property
+    def expanded_length(self) -> int:
+        """The number of terminals of the document, found without expanding it."""
+        return int(self._starts[-1])
+
+    @cached_property
+    def depths(self) -> Int32s:
+        """The height of each rule's derivation tree, int32 [R]: 1 for a rule over two terminals."""
+        return _frozen(_core.depths(self.alphabet_size, self.rules))
+
+    @cached_property
+    def expanded_lengths(self) -> Int64s:
+        """The number of terminals that each rule stands for, int64 [R]; 2^63 - 1 means more."""
+        return _frozen(_core.expanded_lengths(self.alphabet_size, self.rules))
+
+    @cached_property
+    def occurrences(self) -> Int64s:
+        """How often each rule occurs in the derivation of the document, int64 [R]."""
+        return _frozen(_core.occurrences(self.alphabet_size, self.rules, self.sequence))
+
+    def levels(self) -> list[Int32s]:
+        """Return the rules that can be computed together, level by level (the paper's Algorithm 1).
+
+        Level 0 holds the rules over terminals alone; each rule of a later level needs one of the
+        level before. Rules are given by number, ascending. O(R log R).
+
+        >>> Grammar(3, [[0, 1], [1, 2], [3, 4]], [5]).levels()
+        [array([0, 1], dtype=int32), array([2], dtype=int32)]
+        """
+        order = np.argsort(self.depths, kind="stable").astype(np.int32)
+        bounds = np.cumsum(np.bincount(self.depths)[1:])
+        return np.split(order, bounds[:-1]) if len(order) else []
+
+    def expand(self, limit: int = _EXPANSION_LIMIT) -> Symbols:
+        """Return the terminals of the document, of the smallest dtype that holds the alphabet.
+
+        A small grammar may stand for more terminals than any memory holds, so GrammarError is
+        raised beyond `limit` before anything is allocated. O(n).
+        """
+        if self.expanded_length > limit:
+            raise GrammarError(
+                f"the document has {self.expanded_length} terminals, more than limit={limit}; "
+                "pass a larger limit if you trust it, or read parts with substring()"
+            )
+        return self.substring(0, self.expanded_length)
+
+    def substring(self, i: int, j: int) -> Symbols:
+        """Return terminals i..j-1 in O(depth + log n' + j - i), without expanding the rest.
+
+        The first call also indexes the grammar, in O(R + n'). Raises IndexError unless
+        0 <= i <= j <= expanded_length.
+        """
+        if not 0 <= i <= j <= self.expanded_length:
+            raise IndexError(f"[{i}:{j}] is not within the {self.expanded_length} terminals")
+        return _core.expand(
+            self.alphabet_size,
+            self.rules,
+            self.sequence,
+            self.expanded_lengths,
+            self._starts,
+            i,
+            j,
+        )
+
+    def text(self, alphabet: str | Alphabet = "bytes", limit: int = _EXPANSION_LIMIT) -> str:
+        """Return the document as str; AlphabetError if it is not text, GrammarError past `limit`."""
+        return self._alphabet(alphabet).decode(self.expand(limit))
+
+    def to_bytes(self, alphabet: str | Alphabet = "bytes", limit: int = _EXPANSION_LIMIT) -> bytes:
+        """Return the document as bytes; GrammarError past `limit`."""
+        return self._alphabet(alphabet).decode_bytes(self.expand(limit))
+
+    def reachable(self) -> npt.NDArray[np.bool_]:
+        """Return which rules the sequence needs, directly or through other rules, bool [R]."""
+        return self.occurrences > 0
+
+    def prune(self) -> Grammar:
+        """Return the grammar without the rules the sequence does not need. O(R + n')."""
+        kept = self.reachable()
+        if kept.all():
+            return self
+        names = np.arange(self.alphabet_size + len(kept), dtype=np.int32)
+        names[self.alphabet_size :] = self.alphabet_size - 1 + np.cumsum(kept)
+        return _trusted(self.alphabet_size, names[self.rules[kept]], names[self.sequence])
+
+    def show(
+        self,
+        alphabet: str | Alphabet | None = None,
+        rows: int = 20,
+        file: TextIO | None = None,
+    ) -> None:
+        """Print the rules with what they stand for, those used most first.
+
+        `alphabet` spells the terminals; without one they are spelled as bytes if there are 256 of
+        them, and as numbers otherwise.
+
+        >>> from laconic import compress
+        >>> compress("aababcababcabcd", min_count=3).show()
+        <Grammar: 15 terminals as a sequence of 7 symbols and 2 rules>
+        symbol  used  length  rule     expansion
+           256     5       2  a b      'ab'
+           257     3       3  256 c    'abc'
+        """
+        if alphabet is None and self.alphabet_size == 256:
+            alphabet = "bytes"
+        spell = None if alphabet is None else self._alphabet(alphabet)
+        print(repr(self), file=file or sys.stdout)
+        if len(self.rules) == 0 or rows <= 0:
+            return
+        most_used = np.argsort(-self.occurrences, kind="stable")[:rows].tolist()
+        table = [("symbol", "used", "length", "rule", "expansion")]
+        for k in most_used:
+            symbol, used, length = (
+                self.alphabet_size + k,
+                int(self.occurrences[k]),
+                int(self.expanded_lengths[k]),
+            )
+            rule = " ".join(_spelled(s, self.alphabet_size, spell) for s in self.rules[k].tolist())
+            table.append((f"{symbol}", f"{used}", f"{length}", rule, self._preview(k, spell)))
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for symbol_, used_, length_, rule_, expansion in table:
+            numbers = zip((symbol_, used_, length_), widths, strict=False)
+            line = "  ".join(word.rjust(width) for word, width in numbers)
+            print(f"{line}  {rule_.ljust(widths[3])}  {expansion}", file=file or sys.stdout)
+        if len(self.rules) > rows:
+            print(f"and {len(self.rules) - rows} more rules", file=file or sys.stdout)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Grammar: {self.expanded_length} terminals as a sequence of {len(self.sequence)} "
+            f"symbols and {len(self.rules)} rules>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grammar):
+            return NotImplemented
+        return (
+            self.alphabet_size == other.alphabet_size
+            and np.array_equal(self.rules, other.rules)
+            and np.array_equal(self.sequence, other.sequence)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.alphabet_size, self.rules.tobytes(), self.sequence.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Grammar, (self.alphabet_size, self.rules, self.sequence)
+
+    @cached_property
+    def _starts(self) -> Int64s:
+        return _core.starts(self.alphabet_size, self.sequence, self.expanded_lengths)
+
+    def _alphabet(self, alphabet: str | Alphabet) -> Alphabet:
+        alphabet = as_alphabet(alphabet)
+        if alphabet.size != self.alphabet_size:
+            raise GrammarError(
+                f"the grammar is over {self.alphabet_size} terminals, {alphabet!r} has "
+                f"{alphabet.size}; pass the alphabet it was compressed with"
+            )
+        return alphabet
+
+    def _preview(self, k: int, alphabet: Alphabet | None, width: int = 40) -> str:
+        length = min(int(self.expanded_lengths[k]), width)
+        symbol = np.array([self.alphabet_size + k], np.int32)
+        start = np.array([0, self.expanded_lengths[k]], np.int64)
+        terminals = _core.expand(
+            self.alphabet_size, self.rules, symbol, self.expanded_lengths, start, 0, length
+        )
+        more = "…" if length < self.expanded_lengths[k] else ""
+        if alphabet is None:
+            return " ".join(map(str, terminals.tolist())) + more
+        return repr(alphabet.decode_bytes(terminals).decode(errors="replace")) + more
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Grammars:
+    """The grammars of many documents over one alphabet, laid end to end; immutable and checked.
+
+    Document i has rules[rule_offsets[i]:rule_offsets[i + 1]] (int32 [ΣR, 2]), numbered from
+    alphabet_size again, and sequence[sequence_offsets[i]:sequence_offsets[i + 1]] (int32 [Σn']).
+    Offsets are int64 [N + 1]. Raises GrammarError, which names the document, for anything else.
+
+    >>> from laconic import compress_many
+    >>> grammars = compress_many(["abab", "", "banana"])
+    >>> len(grammars), grammars.rule_offsets.tolist(), grammars.sequence_offsets.tolist()
+    (3, [0, 1, 1, 2], [0, 2, 2, 6])
+    >>> grammars[2].text()
+    'banana'
+    """
+
+    alphabet_size: int
+    rules: Int32s
+    rule_offsets: Int64s
+    sequence: Int32s
+    sequence_offsets: Int64s
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alphabet_size", _size(self.alphabet_size))
+        object.__setattr__(self, "rules", _rules(self.rules))
+        object.__setattr__(self, "sequence", _row(self.sequence, "sequence", np.int32))
+        for name, total in (("rule_offsets", self.rules), ("sequence_offsets", self.sequence)):
+            object.__setattr__(self, name, _offsets(getattr(self, name), name, len(total)))
+        if len(self.rule_offsets) != len(self.sequence_offsets):
+            raise GrammarError(
+                f"rule_offsets are for {len(self.rule_offsets) - 1} documents, "
+                f"sequence_offsets for {len(self.sequence_offsets) - 1}"
+            )
+        _core.check_many(*self._arrays())
+        _ = self.expanded_lengths  # As in Grammar: a document too long to count is refused here.
+
+    @classmethod
+    def concatenate(cls, grammars: Iterable[Grammar]) -> Grammars:
+        """Return grammars over one alphabet as one; GrammarError if they differ or are none."""
+        parts = list(grammars)
+        sizes = sorted({part.alphabet_size for part in parts})
+        if len(sizes) != 1:
+            raise GrammarError(f"grammars over one alphabet are wanted, these are over {sizes}")
+        rule_counts = [0, *(len(part.rules) for part in parts)]
+        sequence_lengths = [0, *(len(part.sequence) for part in parts)]
+        return _trusted_many(
+            sizes[0],
+            np.concatenate([part.rules for part in parts]),
+            np.cumsum(rule_counts, dtype=np.int64),
+            np.concatenate([part.sequence for part in parts]),
+            np.cumsum(sequence_lengths, dtype=np.int64),
+        )
+
+    @cached_property
+    def expanded_lengths(self) -> Int64s:
+        """The number of terminals of each document, int64 [N]."""
+        return _frozen(_core.expanded_lengths_many(*self._arrays()))
+
+    @property
+    def packed_bits(self) -> Int64s:
+        """The bits each document takes at ⌈log2(alphabet_size + R)⌉ per symbol, int64 [N].
+
+        This is what a plain array of fixed-width integers needs, without any entropy coding.
+        """
+        rules, symbols = np.diff(self.rule_offsets), np.diff(self.sequence_offsets)
+        width = np.ceil(np.log2(np.maximum(2, self.alphabet_size + rules))).astype(np.int64)
+        return (2 * rules + symbols) * width
+
+    def __len__(self) -> int:
+        return len(self.rule_offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Grammar: ...
+    @overload
+    def __getitem__(self, index: slice) -> Grammars: ...
+    def __getitem__(self, index: int | slice) -> Grammar | Grammars:
+        if isinstance(index, slice):
+            return self._slice(*index.indices(len(self)))
+        i = range(len(self))[index]  # IndexError and negative numbers as for a list
+        rules = self.rules[self.rule_offsets[i] : self.rule_offsets[i + 1]]
+        sequence = self.sequence[self.sequence_offsets[i] : self.sequence_offsets[i + 1]]
+        return _trusted(self.alphabet_size, rules, sequence)
+
+    def __iter__(self) -> Iterator[Grammar]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Grammars: {len(self)} documents, {int(self.expanded_lengths.sum())} terminals as "
+            f"sequences of {len(self.sequence)} symbols and {len(self.rules)} rules>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grammars):
+            return NotImplemented
+        return all(map(np.array_equal, self._arrays(), other._arrays()))
+
+    def __hash__(self) -> int:
+        return hash((self.alphabet_size, *(a.tobytes() for a in self._arrays()[1:])))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Grammars, self._arrays()
+
+    def _arrays(self) -> tuple[int, Int32s, Int64s, Int32s, Int64s]:
+        return (
+            self.alphabet_size,
+            self.rules,
+            self.rule_offsets,
+            self.sequence,
+            self.sequence_offsets,
+        )
+
+    def _slice(self, start: int, stop: int, step: int) -> Grammars:
+        if step != 1:
+            raise IndexError("grammars are sliced without a step")
+        stop = max(start, stop)
+        rules = self.rule_offsets[start : stop + 1]
+        symbols = self.sequence_offsets[start : stop + 1]
+        return _trusted_many(
+            self.alphabet_size,
+            self.rules[rules[0] : rules[-1]],
+            rules - rules[0],
+            self.sequence[symbols[0] : symbols[-1]],
+            symbols - symbols[0],
+        )
+
+
+def _spelled(symbol: int, alphabet_size: int, alphabet: Alphabet | None) -> str:
+    if alphabet is None or symbol >= alphabet_size:
+        return str(symbol)
+    letter = alphabet.decode_bytes([symbol]).decode(errors="backslashreplace")
+    return letter if letter.isprintable() and not letter.isspace() else repr(letter)
+
+
+def _trusted(alphabet_size: int, rules: Int32s, sequence: Int32s) -> Grammar:
+    # What the core wrote, or part of what was checked: checking it again would cost more than
+    # compressing a short document.
+    grammar = object.__new__(Grammar)
+    fields = {"rules": _frozen(rules), "sequence": _frozen(sequence)}
+    grammar.__dict__.update(alphabet_size=alphabet_size, **fields)
+    return grammar
+
+
+def _trusted_many(
+    alphabet_size: int,
+    rules: Int32s,
+    rule_offsets: Int64s,
+    sequence: Int32s,
+    sequence_offsets: Int64s,
+) -> Grammars:
+    grammars = object.__new__(Grammars)
+    grammars.__dict__.update(
+        alphabet_size=alphabet_size,
+        rules=_frozen(rules),
+        rule_offsets=_frozen(rule_offsets),
+        sequence=_frozen(sequence),
+        sequence_offsets=_frozen(sequence_offsets),
+    )
+    return grammars
+
+
+def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array
+
+
+def _size(alphabet_size: object) -> int:
+    if isinstance(alphabet_size, (int, np.integer)) and not isinstance(alphabet_size, bool):
+        if 1 <= alphabet_size < 1 << 31:
+            return int(alphabet_size)
+        raise GrammarError(f"alphabet_size must be from 1 to 2^31 - 1, not {alphabet_size}")
+    raise GrammarError(f"alphabet_size must be an integer, not {type(alphabet_size).__name__}")
+
+
+def _integers(values: npt.ArrayLike, name: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        raise GrammarError(f"{name} must be an array of integers") from None
+    if array.size == 0 and array.dtype == np.float64 and not isinstance(values, np.ndarray):
+        array = array.astype(dtype)  # an empty list
+    if array.dtype.kind not in "iu":
+        raise GrammarError(f"{name} must hold integers, not {array.dtype}")
+    info = np.iinfo(dtype)
+    if array.dtype != dtype and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < info.min or high > info.max:
+            raise GrammarError(f"{name} holds {low if low < info.min else high}, beyond {dtype.__name__}")
+    return np.array(array, dtype=dtype, order="C")
+
+
+def _rules(values: npt.ArrayLike) -> Int32s:
+    array = _integers(values, "rules", np.int32)
+    if array.shape == (0,):
+        array = array.reshape(0, 2)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise GrammarError(f"rules must be of shape [R, 2], not {list(array.shape)}")
+    return _frozen(array)
+
+
+def _row(values: npt.ArrayLike, name: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    array = _integers(values, name, dtype)
+    if array.ndim != 1:
+        raise GrammarError(f"{name} must have one dimension, not {array.ndim}")
+    return _frozen(array)
+
+
+def _offsets(values: npt.ArrayLike, name: str, total: int) -> Int64s:
+    array = _row(values, name, np.int64)
+    if len(array) == 0 or array[0] != 0 or array[-1] != total:
+        raise GrammarError(f"{name} must go from 0 to {total}")
+    falling = array[1:] < array[:-1]
+    if falling.any():
+        raise GrammarError(f"{name}[{int(falling.argmax()) + 1}] is smaller than the one before it")
+    return array
