@@ -47,11 +47,14 @@ void poll_signals() {
 
 template <class Letter>
 nb::tuple compress_documents(Array<Letter> text, Array<std::int64_t> offsets, Symbol alphabet_size,
-                        const std::string& codec, std::uint32_t min_count, std::uint32_t max_rules,
-                        std::uint32_t max_expansion, bool letters_known, unsigned threads) {
+                             const std::string& codec, std::uint32_t min_count, std::uint32_t max_rules,
+                             std::uint32_t max_expansion, bool letters_known, unsigned threads) {
     using Kind = Codec::Kind;
     Codec options;
-    options.kind = codec == "repair" ? Kind::repair : codec == "lz78" ? Kind::lz78 : codec == "lzd" ? Kind::lzd : Kind::none;
+    options.kind = codec == "repair" ? Kind::repair
+                   : codec == "lz78" ? Kind::lz78
+                   : codec == "lzd"  ? Kind::lzd
+                                     : Kind::none;
     options.repair = {min_count, max_rules, max_expansion};
     options.letters = letters_known ? LzdLetters::known : LzdLetters::seen;
     Batch batch;
@@ -64,8 +67,8 @@ nb::tuple compress_documents(Array<Letter> text, Array<std::int64_t> offsets, Sy
 }
 
 template <class Letter>
-nb::object expand_range(const GrammarView& grammar, const Array<std::int64_t>& lengths, const Array<std::int64_t>& starts,
-                  std::int64_t begin, std::int64_t end) {
+nb::object expand_range(const GrammarView& grammar, const Array<std::int64_t>& lengths,
+                        const Array<std::int64_t>& starts, std::int64_t begin, std::int64_t end) {
     Buffer<Letter> out;
     {
         const nb::gil_scoped_release release;
@@ -79,7 +82,8 @@ nb::object expand_range(const GrammarView& grammar, const Array<std::int64_t>& l
 GrammarView document(Symbol alphabet_size, const Rules& rules, const Array<std::int64_t>& rule_offsets,
                      const Array<Symbol>& sequence, const Array<std::int64_t>& sequence_offsets, std::size_t i) {
     const auto slice = [](const Symbol* data, const Array<std::int64_t>& offsets, std::size_t at, std::size_t width) {
-        const auto begin = static_cast<std::size_t>(offsets.data()[at]), end = static_cast<std::size_t>(offsets.data()[at + 1]);
+        const auto begin = static_cast<std::size_t>(offsets.data()[at]),
+                   end = static_cast<std::size_t>(offsets.data()[at + 1]);
         return std::span<const Symbol>(data + width * begin, width * (end - begin));
     };
     return {alphabet_size, slice(rules.data(), rule_offsets, i, 2), slice(sequence.data(), sequence_offsets, i, 1)};
@@ -91,84 +95,108 @@ NB_MODULE(_core, m) {
     nb::exception<GrammarError>(m, "GrammarError", PyExc_ValueError);
 
     const auto bind_compress = [&]<class Letter>(Letter) {
-        m.def("compress_many", &compress_documents<Letter>, "text"_a.noconvert(), "offsets"_a, "alphabet_size"_a, "codec"_a,
-              "min_count"_a, "max_rules"_a, "max_expansion"_a, "letters_known"_a, "threads"_a);
+        m.def("compress_many", &compress_documents<Letter>, "text"_a.noconvert(), "offsets"_a, "alphabet_size"_a,
+              "codec"_a, "min_count"_a, "max_rules"_a, "max_expansion"_a, "letters_known"_a, "threads"_a);
     };
     bind_compress(std::uint8_t{});
     bind_compress(std::uint16_t{});
     bind_compress(std::int32_t{});
 
-    m.def("check", [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence) {
-        const nb::gil_scoped_release release;
-        check(view(alphabet_size, rules, sequence));
-    }, "alphabet_size"_a, "rules"_a, "sequence"_a);
+    m.def(
+        "check",
+        [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence) {
+            const nb::gil_scoped_release release;
+            check(view(alphabet_size, rules, sequence));
+        },
+        "alphabet_size"_a, "rules"_a, "sequence"_a);
 
-    m.def("check_many", [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
-                           Array<std::int64_t> sequence_offsets) {
-        const nb::gil_scoped_release release;
-        for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i) {
-            try {
-                check(document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i));
-            } catch (const GrammarError& error) {
-                throw GrammarError("document " + std::to_string(i) + ": " + error.what());
+    m.def(
+        "check_many",
+        [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
+           Array<std::int64_t> sequence_offsets) {
+            const nb::gil_scoped_release release;
+            for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i) {
+                try {
+                    check(document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i));
+                } catch (const GrammarError& error) {
+                    throw GrammarError("document " + std::to_string(i) + ": " + error.what());
+                }
             }
-        }
-    }, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a);
+        },
+        "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a);
 
-    m.def("expanded_lengths", [](Symbol alphabet_size, Rules rules) {
-        Buffer<std::int64_t> lengths;
-        lengths.renew(rules.shape(0));
-        expanded_lengths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, lengths.data());
-        return to_numpy(std::move(lengths));
-    }, "alphabet_size"_a, "rules"_a);
+    m.def(
+        "expanded_lengths",
+        [](Symbol alphabet_size, Rules rules) {
+            Buffer<std::int64_t> lengths;
+            lengths.renew(rules.shape(0));
+            expanded_lengths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, lengths.data());
+            return to_numpy(std::move(lengths));
+        },
+        "alphabet_size"_a, "rules"_a);
 
-    m.def("starts", [](Symbol alphabet_size, Array<Symbol> sequence, Array<std::int64_t> lengths) {
-        Buffer<std::int64_t> result;
-        result.renew(sequence.shape(0) + 1);
-        starts({alphabet_size, {}, view(sequence)}, lengths.data(), result.data());
-        return to_numpy(std::move(result));
-    }, "alphabet_size"_a, "sequence"_a, "lengths"_a);
+    m.def(
+        "starts",
+        [](Symbol alphabet_size, Array<Symbol> sequence, Array<std::int64_t> lengths) {
+            Buffer<std::int64_t> result;
+            result.renew(sequence.shape(0) + 1);
+            starts({alphabet_size, {}, view(sequence)}, lengths.data(), result.data());
+            return to_numpy(std::move(result));
+        },
+        "alphabet_size"_a, "sequence"_a, "lengths"_a);
 
-    m.def("expanded_lengths_many", [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets,
-                                      Array<Symbol> sequence, Array<std::int64_t> sequence_offsets) {
-        Buffer<std::int64_t> result, lengths, begins;
-        result.renew(rule_offsets.shape(0) - 1);
-        for (std::size_t i = 0; i < result.size(); ++i) {
-            const GrammarView grammar = document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i);
-            lengths.renew(grammar.rule_count());
-            begins.renew(grammar.sequence.size() + 1);
-            expanded_lengths(grammar, lengths.data());
-            try {
-                starts(grammar, lengths.data(), begins.data());
-            } catch (const GrammarError& error) {
-                throw GrammarError("document " + std::to_string(i) + ": " + error.what());
+    m.def(
+        "expanded_lengths_many",
+        [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
+           Array<std::int64_t> sequence_offsets) {
+            Buffer<std::int64_t> result, lengths, begins;
+            result.renew(rule_offsets.shape(0) - 1);
+            for (std::size_t i = 0; i < result.size(); ++i) {
+                const GrammarView grammar = document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i);
+                lengths.renew(grammar.rule_count());
+                begins.renew(grammar.sequence.size() + 1);
+                expanded_lengths(grammar, lengths.data());
+                try {
+                    starts(grammar, lengths.data(), begins.data());
+                } catch (const GrammarError& error) {
+                    throw GrammarError("document " + std::to_string(i) + ": " + error.what());
+                }
+                result[i] = begins[grammar.sequence.size()];
             }
-            result[i] = begins[grammar.sequence.size()];
-        }
-        return to_numpy(std::move(result));
-    }, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a);
+            return to_numpy(std::move(result));
+        },
+        "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a);
 
-    m.def("depths", [](Symbol alphabet_size, Rules rules) {
-        Buffer<std::int32_t> result;
-        result.renew(rules.shape(0));
-        depths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, result.data());
-        return to_numpy(std::move(result));
-    }, "alphabet_size"_a, "rules"_a);
+    m.def(
+        "depths",
+        [](Symbol alphabet_size, Rules rules) {
+            Buffer<std::int32_t> result;
+            result.renew(rules.shape(0));
+            depths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, result.data());
+            return to_numpy(std::move(result));
+        },
+        "alphabet_size"_a, "rules"_a);
 
-    m.def("occurrences", [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence) {
-        Buffer<std::int64_t> counts;
-        counts.renew(rules.shape(0));
-        occurrences(view(alphabet_size, rules, sequence), counts.data());
-        return to_numpy(std::move(counts));
-    }, "alphabet_size"_a, "rules"_a, "sequence"_a);
+    m.def(
+        "occurrences",
+        [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence) {
+            Buffer<std::int64_t> counts;
+            counts.renew(rules.shape(0));
+            occurrences(view(alphabet_size, rules, sequence), counts.data());
+            return to_numpy(std::move(counts));
+        },
+        "alphabet_size"_a, "rules"_a, "sequence"_a);
 
-    m.def("expand", [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence, Array<std::int64_t> lengths,
-                       Array<std::int64_t> starts, std::int64_t begin, std::int64_t end) {
-        const GrammarView grammar = view(alphabet_size, rules, sequence);
-        if (alphabet_size <= 1 << 8) return expand_range<std::uint8_t>(grammar, lengths, starts, begin, end);
-        if (alphabet_size <= 1 << 16) return expand_range<std::uint16_t>(grammar, lengths, starts, begin, end);
-        return expand_range<std::int32_t>(grammar, lengths, starts, begin, end);
-    }, "alphabet_size"_a, "rules"_a, "sequence"_a, "lengths"_a, "starts"_a, "begin"_a, "end"_a);
+    m.def(
+        "expand",
+        [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence, Array<std::int64_t> lengths,
+           Array<std::int64_t> starts, std::int64_t begin, std::int64_t end) {
+            const GrammarView grammar = view(alphabet_size, rules, sequence);
+            if (alphabet_size <= 1 << 8) return expand_range<std::uint8_t>(grammar, lengths, starts, begin, end);
+            if (alphabet_size <= 1 << 16) return expand_range<std::uint16_t>(grammar, lengths, starts, begin, end);
+            return expand_range<std::int32_t>(grammar, lengths, starts, begin, end);
+        },
+        "alphabet_size"_a, "rules"_a, "sequence"_a, "lengths"_a, "starts"_a, "begin"_a, "end"_a);
 }
 
 }  // namespace laconic

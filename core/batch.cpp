@@ -23,10 +23,14 @@ public:
     template <class Letter>
     void compress(std::span<const Letter> text, Symbol alphabet_size, Output& out) {
         switch (codec_.kind) {
-            case Codec::Kind::repair: return repair_.compress(text, alphabet_size, codec_.repair, out);
-            case Codec::Kind::lz78: return lz78_.compress(text, alphabet_size, out);
-            case Codec::Kind::lzd: return lzd_.compress(text, alphabet_size, codec_.letters, out);
-            case Codec::Kind::none: break;
+            case Codec::Kind::repair:
+                return repair_.compress(text, alphabet_size, codec_.repair, out);
+            case Codec::Kind::lz78:
+                return lz78_.compress(text, alphabet_size, out);
+            case Codec::Kind::lzd:
+                return lzd_.compress(text, alphabet_size, codec_.letters, out);
+            case Codec::Kind::none:
+                break;
         }
         out.sequence.reserve(out.sequence.size() + text.size());
         for (Letter letter : text) out.sequence.push_back(static_cast<Symbol>(letter));

@@ -20,7 +20,8 @@ public:
     Buffer(const Buffer&) = delete;
     Buffer& operator=(const Buffer&) = delete;
     Buffer(Buffer&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
+        : data_(std::exchange(other.data_, nullptr)),
+          size_(std::exchange(other.size_, 0)),
           capacity_(std::exchange(other.capacity_, 0)) {}
     Buffer& operator=(Buffer&& other) noexcept {
         std::swap(data_, other.data_);
@@ -45,7 +46,8 @@ public:
 
     // Room for at least `capacity` elements, old ones kept; grows by half so that appending stays linear.
     void reserve(std::size_t capacity) {
-        if (capacity > capacity_) reallocate(capacity > capacity_ + capacity_ / 2 ? capacity : capacity_ + capacity_ / 2);
+        if (capacity > capacity_)
+            reallocate(capacity > capacity_ + capacity_ / 2 ? capacity : capacity_ + capacity_ / 2);
     }
 
     void resize(std::size_t size) {
@@ -57,7 +59,7 @@ public:
     void renew(std::size_t size) {
         if (size > capacity_) {
             std::free(std::exchange(data_, nullptr));
-            capacity_ = 0;
+            size_ = capacity_ = 0;
             reallocate(size);
         }
         size_ = size;

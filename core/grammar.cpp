@@ -17,8 +17,9 @@ std::string quoted(const char* what, std::size_t number, Symbol symbol) {
 
 void check_length(std::size_t length) {
     if (length > kMaxDocument)
-        throw GrammarError("a document of " + std::to_string(length) + " letters is too long to compress as one (at most " +
-                           std::to_string(kMaxDocument) + "); split it");
+        throw GrammarError("a document of " + std::to_string(length) +
+                           " letters is too long to compress as one (at most " + std::to_string(kMaxDocument) +
+                           "); split it");
 }
 
 void check(const GrammarView& grammar) {

@@ -1,25 +1,23 @@
 #include "repair.hpp"
 
 #include <algorithm>
-#include <utility>
 
+#include "cells.hpp"
 #include "letters.hpp"
-#include "scan.hpp"
+#include "pairs.hpp"
 
 namespace laconic {
 namespace {
 
-// Names below: a *cell* is a place of the sequence, 1 … cells_-2, with a guard at either end. When a pair is
-// replaced its first cell takes the new symbol and the rest become a gap: both ends of a gap hold minus its
-// length, so a neighbour is one addition away in either direction. `pair_[p]` numbers the pair that starts in
-// cell p, 0 where that pair is not frequent or, in a run like aaaa, where it overlaps the one before. A pair's
-// count is thus always the number of cells that carry its number, and it never rises again once the pair is
-// there. Two things follow. No queue is needed: pairs are numbered as they come to be, so a sweep over the
-// counts finds the most frequent pair and breaks ties. And no hash table: after the first pass new pairs all
-// contain the newest symbol, so a table over the other symbol tells them apart.
+// How this works. Each cell carries the number of the pair that starts in it: 0 where that pair is not frequent or,
+// in a run like aaaa, where it overlaps the one before. A pair's count is thus always the number of cells that
+// carry its number, and it never rises again once the pair is there. Two things follow. No queue is needed: pairs
+// are numbered as they come to be, so a sweep over the counts finds the most frequent pair and breaks ties. And no
+// hash table: after the first pass new pairs all contain the newest symbol, so a table over the other symbol tells
+// them apart.
 //
-// Where a pair's cells are is found by scanning `pair_` while documents are long and counts are high, and in
-// lists of places (each pair's a slice of `places_`) otherwise. Lists may hold cells that have since changed.
+// Which cells carry a number is found by scanning them all while a document is long and counts are high; after
+// that, or from the beginning if it is short, in lists, which may hold cells that have since changed.
 template <class Sym, class Id>
 class RepairOf {
 public:
@@ -29,47 +27,39 @@ public:
     template <class Letter>
     void compress(std::span<const Letter> text, Symbol alphabet_size, const RepairOptions& options, Output& out) {
         options_ = options;
+        options_.max_rules = std::min(options.max_rules, static_cast<std::uint32_t>(kMaxSymbol - alphabet_size));
         out_ = &out;
         alphabet_size_ = alphabet_size;
         rule_count_ = 0;
         read(text);
-        if (options.max_expansion >= 2 && text.size() >= 4 && number_first_pairs()) replace_all();
+        if (options.max_expansion >= 2 && text.size() >= 4) {
+            number_first_pairs();
+            replace_all();
+        }
         write_sequence();
     }
 
 private:
+    using PairTable = Pairs<Sym, Id>;
+    using Pair = typename PairTable::Pair;
+    using Start = typename PairTable::Start;
+    using Roll = typename PairTable::Roll;
+
     struct Known {
-        Symbol spelling;       // its name in the grammar
+        Symbol name;           // in the grammar
         std::uint32_t length;  // how many letters it stands for
         Id before, after;      // its pairs with the newest symbol; 0 between replacements
     };
 
-    struct Pair {
-        Sym left, right;
-        std::uint32_t start;  // the first cell the pair can be in, or its slice of places_
-    };
-
     static std::size_t at(Sym symbol) { return static_cast<std::size_t>(symbol); }
 
-    // ---- the sequence -------------------------------------------------------------------------------------
-
-    // One past the gap if the neighbour is one; no processor could predict which.
-    static std::size_t step(std::int64_t neighbour) {
-        return static_cast<std::size_t>(1 - (neighbour & (neighbour >> 63)));
-    }
-    std::size_t next(std::size_t p) const { return p + step(symbol_[p + 1]); }
-    std::size_t previous(std::size_t p) const { return p - step(symbol_[p - 1]); }
+    // ---- the document in, the sequence out ----------------------------------------------------------------
 
     template <class Letter>
     void read(std::span<const Letter> text) {
-        cells_ = text.size() + 2;
-        gaps_ = 0;
-        symbol_.renew(cells_);
-        pair_.renew(cells_ + kScanSlack);
-        letters_.rename(text, alphabet_size_, [&](std::size_t i, std::uint32_t name) {
-            symbol_[i + 1] = static_cast<Sym>(name + 1);
-        });
-        symbol_[0] = symbol_[cells_ - 1] = 0;
+        cells_.reset(text.size());
+        letters_.rename(text, alphabet_size_,
+                        [&](std::size_t i, std::uint32_t name) { cells_.set(i + 1, static_cast<Sym>(name + 1)); });
         known_.clear();
         known_.push_back({0, 0, 0, 0});
         for (std::size_t name = 0; name < letters_.count(); ++name) known_.push_back({letters_[name], 1, 0, 0});
@@ -78,118 +68,71 @@ private:
     void write_sequence() {
         Buffer<Symbol>& sequence = out_->sequence;
         std::size_t size = sequence.size();
-        sequence.reserve(size + cells_ - 1);
-        for (std::size_t p = 1; p + 1 < cells_; ++p) {
-            sequence[size] = known_[symbol_[p] < 0 ? 0 : at(symbol_[p])].spelling;
-            size += symbol_[p] >= 0;
+        sequence.reserve(size + cells_.size() - 1);
+        for (std::size_t p = 1; p + 1 < cells_.size(); ++p) {
+            sequence[size] = known_[cells_[p] < 0 ? 0 : at(cells_[p])].name;
+            size += cells_[p] >= 0;
         }
         sequence.resize(size);
     }
 
-    // ---- pairs --------------------------------------------------------------------------------------------
+    // ---- the pairs of the text ----------------------------------------------------------------------------
 
-    // Room for `more` pairs. The counts of pairs that are not there yet are 0.
-    void reserve_pairs(std::size_t more) {
-        const std::size_t wanted = pairs_ + more + 2;
-        if (wanted <= count_.size()) return;
-        const std::size_t room = wanted + wanted / 4;
-        pair_list_.reserve(room);
-        final_.reserve(room);
-        count_.reserve(room);
-        while (count_.size() < room) count_.push_back(0);
-    }
-
-    // Gives pairs numbers in the order in which they are first met; which of them are frequent shows later.
-    struct Roll {
-        Pair* pairs;
-        Id* counts;
-        std::size_t size;
-
-        Id meet(Id& number, Sym left, Sym right, std::size_t p) {
-            const bool fresh = number == 0;
-            const Id id = fresh ? static_cast<Id>(size) : number;
-            pairs[size] = {left, right, static_cast<std::uint32_t>(p)};
-            size += fresh;
-            number = id;
-            ++counts[id];
-            return id;
-        }
-    };
-    Roll roll() { return {pair_list_.data(), count_.data(), pairs_}; }
-
-    // Forgets the pairs that are not frequent and renumbers the others; final_[old] is the new number.
-    void keep_frequent() {
-        std::size_t kept = 1;
-        final_[0] = 0;
-        for (std::size_t id = 1; id < pairs_; ++id) {
-            const bool stays = count_[id] >= options_.min_count;
-            final_[id] = stays ? static_cast<Id>(kept) : Id{0};
-            pair_list_[kept] = pair_list_[id];
-            count_[kept] = std::exchange(count_[id], Id{0});
-            kept += stays;
-        }
-        count_[kept] = 0;
-        pairs_ = kept;
-    }
-
-    // Numbers the pairs of the text. False if none is frequent.
-    bool number_first_pairs() {
+    void number_first_pairs() {
         const std::size_t stride = letters_.count() + 1;
-        if (stride * stride <= std::max<std::size_t>(cells_ / 2, 1 << 16)) {
-            meet_first_pairs(stride * stride, [&](std::size_t p) {
-                return at(symbol_[p]) * stride + at(symbol_[p + 1]);
-            });
+        if (stride * stride <= std::max<std::size_t>(cells_.size() / 2, 1 << 16)) {
+            meet_first_pairs(stride * stride,
+                             [&](std::size_t p) { return at(cells_[p]) * stride + at(cells_[p + 1]); });
         } else {
             // Too many letters for a square table: sort the cells by pair, and a pair's slot is its rank.
-            order_.renew(cells_ - 1);
-            slots_.renew(cells_ - 1);
+            order_.renew(cells_.size() - 1);
+            slots_.renew(cells_.size() - 1);
             for (std::size_t p = 0; p < order_.size(); ++p) order_[p] = static_cast<std::uint32_t>(p);
-            std::sort(order_.begin(), order_.end(), [&](std::uint32_t a, std::uint32_t b) {
-                return symbol_[a] != symbol_[b] ? symbol_[a] < symbol_[b] : symbol_[a + 1] < symbol_[b + 1];
+            std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+                return std::pair(cells_[a], cells_[a + 1]) < std::pair(cells_[b], cells_[b + 1]);
             });
-            std::size_t slots = 0;
+            std::size_t slot = 0;
             for (std::size_t i = 0; i < order_.size(); ++i) {
                 const std::size_t p = order_[i], q = order_[i == 0 ? 0 : i - 1];
-                slots += symbol_[p] != symbol_[q] || symbol_[p + 1] != symbol_[q + 1];
-                slots_[p] = static_cast<std::uint32_t>(slots);
+                slot += cells_[p] != cells_[q] || cells_[p + 1] != cells_[q + 1];
+                slots_[p] = static_cast<std::uint32_t>(slot);
             }
-            meet_first_pairs(slots + 1, [&](std::size_t p) { return std::size_t{slots_[p]}; });
+            meet_first_pairs(slot + 1, [&](std::size_t p) { return std::size_t{slots_[p]}; });
         }
-        keep_frequent();
-        for (std::size_t p = 1; p + 2 < cells_; ++p) pair_[p] = final_[pair_[p]];
-        listed_ = cells_ <= kListedFromStart;
+        pairs_.keep_frequent(options_.min_count);
+        for (std::size_t p = 1; p + 2 < cells_.size(); ++p) cells_.pair(p) = pairs_.renumbered(cells_.pair(p));
+        listed_ = short_document();
         if (listed_) list_places(0);
-        return pairs_ > 1;
     }
 
     template <class SlotOf>
     void meet_first_pairs(std::size_t slots, SlotOf slot_of) {
-        for (std::size_t slot = table_.size(); slot < slots; ++slot) table_.push_back(0);
-        std::fill(count_.begin(), count_.begin() + pairs_, Id{0});
-        pairs_ = 1;
-        reserve_pairs(std::min(slots, cells_));
-        Roll roll = this->roll();
+        while (table_.size() < slots) table_.push_back(0);
+        pairs_.clear();
+        pairs_.reserve(std::min(slots, cells_.size()));
+        Roll roll(pairs_);
         bool overlaps = false;  // whether cell p starts a pair that overlaps the same pair counted at p - 1
-        for (std::size_t p = 1; p + 2 < cells_; ++p) {
-            const Sym left = symbol_[p], right = symbol_[p + 1];
-            overlaps = left == right && left == symbol_[p - 1] && !overlaps;
+        for (std::size_t p = 1; p + 2 < cells_.size(); ++p) {
+            const Sym left = cells_[p], right = cells_[p + 1];
+            overlaps = left == right && left == cells_[p - 1] && !overlaps;
             if (overlaps) [[unlikely]]
-                pair_[p] = 0;
+                cells_.pair(p) = 0;
             else
-                pair_[p] = roll.meet(table_[slot_of(p)], left, right, p);
+                cells_.pair(p) = roll.meet(table_[slot_of(p)], left, right, p);
         }
-        pair_[0] = pair_[cells_ - 2] = pair_[cells_ - 1] = 0;
-        pairs_ = roll.size;
+        cells_.pair(0) = cells_.pair(cells_.size() - 2) = cells_.pair(cells_.size() - 1) = 0;
+        pairs_.add(roll);
         // Wiping what was used is cheaper than wiping the table, and leaves it ready for the next document.
-        for (std::size_t id = 1; id < pairs_; ++id) table_[slot_of(pair_list_[id].start)] = 0;
+        for (std::size_t id = 1; id < pairs_.size(); ++id) table_[slot_of(pairs_[id].start)] = 0;
     }
 
     // ---- the order of replacement -------------------------------------------------------------------------
 
     void replace_all() {
-        std::size_t level = *std::max_element(count_.data() + 1, count_.data() + pairs_);
+        if (pairs_.size() == 1) return;
+        std::size_t level = *std::max_element(pairs_.counts() + 1, pairs_.counts() + pairs_.size());
         while (level >= options_.min_count && rule_count_ < options_.max_rules) {
-            if (!listed_ && level * kScanShare < cells_) rebuild(true, level);
+            if (!listed_ && level * kScanShare < cells_.size()) rebuild(true, level);
             level = replace_band(level);
         }
     }
@@ -198,29 +141,29 @@ private:
     // linear: no more than cells / count pairs can have that count. Returns the count to go on with.
     std::size_t replace_band(std::size_t level) {
         const std::size_t floor = std::max<std::size_t>(options_.min_count, level / 2 + 1);
-        band_.renew(pairs_);
+        band_.renew(pairs_.size());
         std::size_t size = 0;
-        for (std::size_t id = 1; id < pairs_; ++id) {
+        for (std::size_t id = 1; id < pairs_.size(); ++id) {
             band_[size] = static_cast<Id>(id);
-            size += count_[id] >= floor;
+            size += pairs_.count(id) >= floor;
         }
         while (level >= floor) {
             std::size_t lower = floor - 1, kept = 0;
             for (std::size_t k = 0; k < size; ++k) {
                 const Id id = band_[k];
-                const std::size_t count = count_[id];
+                const std::size_t count = pairs_.count(id);
                 if (count == level) {
                     if (rule_count_ == options_.max_rules) return 0;
                     if (crowded(count)) {
                         rebuild(listed_, level);
                         return level;  // pairs have new numbers; those still to be replaced kept their count
                     }
-                    const std::size_t first_new = pairs_;
+                    const std::size_t first_new = pairs_.size();
                     replace(id);
-                    band_.resize(size + pairs_ - first_new);
-                    for (std::size_t fresh = first_new; fresh < pairs_; ++fresh) {
+                    band_.resize(size + pairs_.size() - first_new);
+                    for (std::size_t fresh = first_new; fresh < pairs_.size(); ++fresh) {
                         band_[size] = static_cast<Id>(fresh);
-                        size += count_[fresh] >= floor;
+                        size += pairs_.count(fresh) >= floor;
                     }
                 } else if (count >= floor) {
                     lower = std::max(lower, count);
@@ -236,19 +179,18 @@ private:
     // ---- one replacement ----------------------------------------------------------------------------------
 
     void replace(Id id) {
-        const auto [left, right, start] = pair_list_[id];
-        const std::size_t count = count_[id];
-        const Id* places = find(id, start, count);
-        count_[id] = 0;
-        gaps_ += count;
+        const Sym left = pairs_[id].left, right = pairs_[id].right;
+        const std::size_t count = pairs_.count(id);
+        const Id* places = find(id, count);
+        pairs_.count(id) = 0;
 
         const auto symbol = static_cast<Sym>(known_.size());
-        const Symbol rule[] = {known_[at(left)].spelling, known_[at(right)].spelling};
+        const Symbol rule[] = {known_[at(left)].name, known_[at(right)].name};
         out_->rules.append(rule, 2);
         known_.push_back({alphabet_size_ + static_cast<Symbol>(rule_count_++),
                           known_[at(left)].length + known_[at(right)].length, 0, 0});
 
-        reserve_pairs(std::min(2 * count, 2 * known_.size()));
+        pairs_.reserve(std::min(2 * count, 2 * known_.size()));
         if (count == 2)
             replace_two(places[0], places[1], symbol, left, right);
         else
@@ -256,37 +198,20 @@ private:
     }
 
     // The cells of a pair, in order.
-    const Id* find(Id id, std::size_t start, std::size_t count) {
+    const Id* find(Id id, std::size_t count) {
         if (!listed_) {
             found_.renew(count);
-            find_all(pair_.data(), start, id, count, found_.data());
+            cells_.find(id, pairs_[id].start, count, found_.data());
             return found_.data();
         }
-        Id* const places = places_.data() + start;
+        Id* const places = pairs_.list_of(id);
         for (std::size_t i = 0, kept = 0; kept < count; ++i) {
-            if constexpr (kLarge) prefetch_pair(std::min<std::size_t>(places[i + kAhead], cells_));
+            if constexpr (kLarge) prefetch(cells_.data() + pairs_.place_ahead(places + i, kAhead));
             const Id p = places[i];
             places[kept] = p;
-            kept += pair_[p] == id;
+            kept += cells_.pair(p) == id;
         }
         return places;
-    }
-
-    // Long documents do not fit the caches, and where the next cells lie is known ahead: first fetch the cells,
-    // then, once they are there, what their neighbours are counted in.
-    void prefetch_pair(std::size_t p) const { __builtin_prefetch(pair_.data() + p, 1); }
-    void prefetch_cell(std::size_t p) const {
-        __builtin_prefetch(symbol_.data() + p, 1);
-        __builtin_prefetch(pair_.data() + p, 1);
-    }
-    void prefetch(const Id* places, std::size_t i, std::size_t count) const {
-        prefetch_cell(places[std::min(i + 2 * kAhead, count - 1)]);
-        const std::size_t p = places[std::min(i + kAhead, count - 1)];
-        const std::size_t q = next(p), after = next(q), before = previous(p);
-        __builtin_prefetch(count_.data() + pair_[before], 1);
-        __builtin_prefetch(count_.data() + pair_[q], 1);
-        __builtin_prefetch(known_.data() + at(symbol_[before]), 1);
-        __builtin_prefetch(known_.data() + at(symbol_[after]), 1);
     }
 
     struct Neighbours {
@@ -295,18 +220,14 @@ private:
 
     // Writes `symbol` over the pair at p and takes the two pairs this breaks off their counts.
     Neighbours substitute(std::size_t p, Sym symbol, Sym left, Sym right) {
-        const std::size_t q = next(p), after = next(q), before = previous(p);
-        --count_[pair_[before]];
-        if (symbol_[after] == right && left != right && pair_[q] != 0) [[unlikely]]
-            shorten_run(pair_[q], after, right);
+        const std::size_t q = cells_.next(p), after = cells_.next(q), before = cells_.previous(p);
+        --pairs_.count(cells_.pair(before));
+        if (cells_[after] == right && left != right && cells_.pair(q) != 0) [[unlikely]]
+            shorten_run(cells_.pair(q), after, right);
         else
-            --count_[pair_[q]];
-        pair_[before] = pair_[p] = pair_[q] = 0;
-        symbol_[p] = symbol;
-        const auto gap = static_cast<Sym>(-static_cast<std::int64_t>(after - p - 1));
-        symbol_[q] = gap;  // inside a gap any negative value will do
-        symbol_[p + 1] = gap;
-        symbol_[after - 1] = gap;
+            --pairs_.count(cells_.pair(q));
+        cells_.pair(before) = cells_.pair(p) = cells_.pair(q) = 0;
+        cells_.join(p, q, after, symbol);
         return {before, after};
     }
 
@@ -314,11 +235,11 @@ private:
     // This stays linear: aa, being allowed, occurs no more often than the pair that is being replaced.
     void shorten_run(Id id, std::size_t start, Sym letter) {
         bool counted = true;
-        for (std::size_t p = start, q = next(p); symbol_[q] == letter; p = q, q = next(q)) {
-            pair_[p] = counted ? id : Id{0};
+        for (std::size_t p = start, q = cells_.next(p); cells_[q] == letter; p = q, q = cells_.next(q)) {
+            cells_.pair(p) = counted ? id : Id{0};
             counted = !counted;
         }
-        count_[id] -= counted;
+        pairs_.count(id) -= counted;
     }
 
     // Most pairs occur twice. Their neighbours make a frequent pair only if they are the same at both places.
@@ -326,211 +247,171 @@ private:
         const Neighbours first = substitute(p, symbol, left, right);
         const Neighbours second = substitute(q, symbol, left, right);
         if (second.before == p) return;
-        const Sym before = symbol_[first.before], after = symbol_[first.after];
-        if (before == symbol_[second.before] && before != 0 && fits(before, symbol))
+        const Sym before = cells_[first.before], after = cells_[first.after];
+        if (before == cells_[second.before] && before != 0 && fits(before, symbol))
             add_pair_of_two(before, symbol, first.before, second.before);
-        if (after == symbol_[second.after] && after != 0 && fits(symbol, after))
-            add_pair_of_two(symbol, after, p, q);
+        if (after == cells_[second.after] && after != 0 && fits(symbol, after)) add_pair_of_two(symbol, after, p, q);
     }
 
     void add_pair_of_two(Sym left, Sym right, std::size_t p, std::size_t q) {
-        const auto id = static_cast<Id>(pairs_++);
-        pair_list_[id] = {left, right, static_cast<std::uint32_t>(listed_ ? top_ : p)};
-        count_[id] = 2;
-        pair_[p] = pair_[q] = id;
-        if (listed_) {
-            places_[top_++] = static_cast<Id>(p);
-            places_[top_++] = static_cast<Id>(q);
-        }
+        const Id id =
+            listed_ ? pairs_.add_listed(left, right, p, q) : pairs_.add({left, right, static_cast<Start>(p)}, 2);
+        cells_.pair(p) = cells_.pair(q) = id;
     }
 
     void replace_many(const Id* places, std::size_t count, Sym symbol, Sym left, Sym right) {
-        const std::size_t first = pairs_;
-        Roll roll = this->roll();
+        const std::size_t first = pairs_.size();
+        Roll roll(pairs_);
         Id twin = 0;           // the pair (symbol, symbol), where places are adjacent
         bool counted = false;  // whether the last place was counted as a twin
-        std::size_t last = cells_, last_after = cells_ - 1;
+        std::size_t last = cells_.size(), last_after = 0;
         for (std::size_t i = 0; i < count; ++i) {
+            if constexpr (kLarge) prefetch_neighbours(places, i, count);
             const std::size_t p = places[i];
-            if constexpr (kLarge) prefetch(places, i, count);
             const auto [before, after] = substitute(p, symbol, left, right);
             if (before == last) [[unlikely]] {
                 counted = !counted;
                 roll.meet(twin, symbol, symbol, last);
-                roll.counts[twin] -= !counted;
+                if (!counted) roll.uncount(twin);
             } else {
-                if (i != 0) roll.meet(known_[at(symbol_[last_after])].after, symbol, symbol_[last_after], last);
-                roll.meet(known_[at(symbol_[before])].before, symbol_[before], symbol, before);
+                if (i != 0) roll.meet(known_[at(cells_[last_after])].after, symbol, cells_[last_after], last);
+                roll.meet(known_[at(cells_[before])].before, cells_[before], symbol, before);
                 counted = false;
             }
             last = p;
             last_after = after;
         }
-        roll.meet(known_[at(symbol_[last_after])].after, symbol, symbol_[last_after], last);
-        pairs_ = roll.size;
-        keep_new_pairs(first);
-        if (pairs_ > first) settle(places, count, symbol, first);
+        roll.meet(known_[at(cells_[last_after])].after, symbol, cells_[last_after], last);
+        pairs_.add(roll);
+        pairs_.filter(
+            first,
+            [&](const Pair& pair, Id times) {
+                return (times >= options_.min_count) & (pair.left != 0) & (pair.right != 0) &
+                       fits(pair.left, pair.right);
+            },
+            [&](std::size_t, const Pair& pair, Id now) {
+                known_[at(pair.left)].before = known_[at(pair.right)].after = now;
+            });
+        if (pairs_.size() > first) settle(places, count, symbol, first);
         known_[at(symbol)].before = known_[at(symbol)].after = 0;
     }
 
-    // Drops those of the pairs just met that are not frequent. `before` and `after` then hold final numbers.
-    void keep_new_pairs(std::size_t first) {
-        std::size_t kept = first;
-        for (std::size_t id = first; id < pairs_; ++id) {
-            const Pair pair = pair_list_[id];
-            const bool stays = (count_[id] >= options_.min_count) & (pair.left != 0) & (pair.right != 0) &
-                               fits(pair.left, pair.right);
-            known_[at(pair.left)].before = known_[at(pair.right)].after = stays ? static_cast<Id>(kept) : Id{0};
-            pair_list_[kept] = pair;
-            count_[kept] = std::exchange(count_[id], Id{0});
-            kept += stays;
-        }
-        count_[kept] = 0;
-        pairs_ = kept;
-    }
-
-    // Gives the cells around each place the numbers of their pairs, and lists them.
+    // Gives the cells around each place the numbers of their pairs, which `before` and `after` hold, and lists them.
     void settle(const Id* places, std::size_t count, Sym symbol, std::size_t first) {
         Id twin = 0;
-        for (std::size_t id = first; id < pairs_; ++id) {
-            if (pair_list_[id].left == pair_list_[id].right) [[unlikely]] twin = static_cast<Id>(id);
-            if (!listed_) continue;
-            pair_list_[id].start = static_cast<std::uint32_t>(top_);
-            top_ += list_size(id);
-        }
-        pair_list_[0].start = static_cast<std::uint32_t>(top_);
+        for (std::size_t id = first; id < pairs_.size(); ++id)
+            if (pairs_[id].left == pairs_[id].right) [[unlikely]]
+                twin = static_cast<Id>(id);
+        if (listed_) pairs_.open_lists(first);
         bool counted = false;
-        std::size_t last = cells_;
+        std::size_t last = cells_.size();
         for (std::size_t i = 0; i < count; ++i) {
-            if constexpr (kLarge) prefetch_cell(places[std::min(i + kAhead, count - 1)]);
-            const std::size_t p = places[i], before = previous(p), after = next(p);
+            if constexpr (kLarge) prefetch(cells_.data() + places[std::min(i + kAhead, count - 1)]);
+            const std::size_t p = places[i], before = cells_.previous(p), after = cells_.next(p);
             if (before != last) {
-                pair_[before] = known_[at(symbol_[before])].before;
-                if (listed_) list(pair_[before], before);
+                cells_.pair(before) = known_[at(cells_[before])].before;
+                if (listed_) pairs_.list(cells_.pair(before), before);
                 counted = false;
             }
-            if (symbol_[after] == symbol) [[unlikely]] {
+            if (cells_[after] == symbol) [[unlikely]] {
                 counted = !counted;
-                pair_[p] = counted ? twin : Id{0};
-                if (listed_) list(twin, p);
+                cells_.pair(p) = counted ? twin : Id{0};
+                if (listed_) pairs_.list(twin, p);
             } else {
-                pair_[p] = known_[at(symbol_[after])].after;
-                if (listed_) list(pair_[p], p);
+                cells_.pair(p) = known_[at(cells_[after])].after;
+                if (listed_) pairs_.list(cells_.pair(p), p);
             }
             last = p;
         }
-        std::size_t end = top_;
-        for (std::size_t id = pairs_; id-- > first;) {
-            known_[at(pair_list_[id].left)].before = known_[at(pair_list_[id].right)].after = 0;
-            if (!listed_) continue;
-            while (pair_list_[id].start < end) list(id, 0);
-            pair_list_[id].start -= static_cast<std::uint32_t>(list_size(id));
-            end = pair_list_[id].start;
-        }
+        for (std::size_t id = first; id < pairs_.size(); ++id)
+            known_[at(pairs_[id].left)].before = known_[at(pairs_[id].right)].after = 0;
+        if (listed_) pairs_.close_lists(first);
     }
 
-    // Appends a cell to a pair's list, in which `start` moves along. Pair 0 writes to a place it never leaves:
-    // whether a pair is frequent is a coin toss to the processor, so this must not branch.
-    void list(std::size_t id, std::size_t p) {
-        places_[pair_list_[id].start] = static_cast<Id>(p);
-        pair_list_[id].start += id != 0;
+    bool fits(Sym left, Sym right) const {
+        return known_[at(left)].length + known_[at(right)].length <= options_.max_expansion;
     }
-
-    bool fits(Sym left, Sym right) const { return known_[at(left)].length + known_[at(right)].length <= options_.max_expansion; }
 
     // ---- tidying ------------------------------------------------------------------------------------------
 
+    bool short_document() const { return cells_.size() <= kShort; }
+
     bool crowded(std::size_t count) const {
-        return (gaps_ > cells_ / 4 && cells_ > kListedFromStart) || (listed_ && top_ + 2 * count >= places_.size());
+        const bool gappy = cells_.gaps() > cells_.size() / 4 && !short_document();
+        return gappy || (listed_ && !pairs_.has_room(2 * count));
+    }
+
+    // Lists where each pair is. The cells a pair aa is not counted in, because it overlaps itself, count too.
+    void list_places(std::size_t level) {
+        pairs_.reset_lists(std::max(short_document() ? cells_.size() : cells_.size() / 4, 2 * level));
+        std::size_t id = 0;
+        for (std::size_t p = 1; p + 2 < cells_.size(); ++p) {
+            if (cells_[p] == cells_[p + 1] && cells_[p] == cells_[p - 1] && cells_.pair(p) == 0) [[unlikely]] {
+                pairs_.list(id, p);
+                id = 0;
+            } else {
+                id = cells_.pair(p);
+                pairs_.list(id, p);
+            }
+        }
+        pairs_.close_lists(1);
     }
 
     // Closes the gaps, forgets the pairs that are no longer frequent, and makes the lists if they are wanted.
     void rebuild(bool listed, std::size_t level) {
-        keep_frequent();
-        std::size_t size = 0;
-        for (std::size_t p = 0; p < cells_; ++p) {
-            symbol_[size] = symbol_[p];
-            pair_[size] = final_[pair_[p]];
-            size += symbol_[p] >= 0;
-        }
-        cells_ = size;
-        gaps_ = 0;
+        pairs_.keep_frequent(options_.min_count);
+        cells_.close_gaps([&](Id id) { return pairs_.renumbered(id); });
         listed_ = listed;
         if (listed) {
+            cells_.trim();
             list_places(level);
             return;
         }
-        for (std::size_t id = 0; id < pairs_; ++id) pair_list_[id].start = 0;
-        for (std::size_t p = 1; p + 1 < cells_; ++p)
-            if (pair_list_[pair_[p]].start == 0) pair_list_[pair_[p]].start = static_cast<std::uint32_t>(p);
+        for (std::size_t id = 0; id < pairs_.size(); ++id) pairs_[id].start = 0;
+        for (std::size_t p = 1; p + 1 < cells_.size(); ++p)
+            if (pairs_[cells_.pair(p)].start == 0) pairs_[cells_.pair(p)].start = static_cast<Start>(p);
     }
 
-    void list_places(std::size_t level) {
-        symbol_.resize(cells_);
-        pair_.resize(cells_ + kScanSlack);
-        if (cells_ > kListedFromStart) {
-            symbol_.trim();
-            pair_.trim();
-        }
-        top_ = 0;
-        for (std::size_t id = 1; id < pairs_; ++id) {
-            pair_list_[id].start = static_cast<std::uint32_t>(top_);
-            top_ += list_size(id);
-        }
-        pair_list_[0].start = static_cast<std::uint32_t>(top_);
-        const std::size_t wanted = top_ + 1 + kAhead + std::max(cells_ > kListedFromStart ? cells_ / 4 : cells_, 2 * level);
-        if (places_.size() < wanted) places_.renew(wanted);
-        std::size_t id = 0;
-        for (std::size_t p = 1; p + 2 < cells_; ++p) {
-            if (symbol_[p] == symbol_[p + 1] && symbol_[p] == symbol_[p - 1] && pair_[p] == 0) [[unlikely]] {
-                list(id, p);
-                id = 0;
-                continue;
-            }
-            id = pair_[p];
-            list(id, p);
-        }
-        std::size_t begin = 0;
-        for (id = 1; id < pairs_; ++id) {
-            const std::size_t end = begin + list_size(id);
-            for (std::size_t i = pair_list_[id].start; i < end; ++i) places_[i] = 0;
-            pair_list_[id].start = static_cast<std::uint32_t>(begin);
-            begin = end;
-        }
-    }
+    // ---- long documents do not fit the caches -------------------------------------------------------------
 
-    // A pair aa also lists the cells it is not counted in: when a run loses its first letter they change roles.
-    std::size_t list_size(std::size_t id) const {
-        return pair_list_[id].left == pair_list_[id].right ? 2 * std::size_t{count_[id]} : std::size_t{count_[id]};
+    // Where the next cells lie is known ahead: first fetch them, then, once they are there, what is counted
+    // for their neighbours.
+    static void prefetch(const void* address) {
+#if defined(__GNUC__)
+        __builtin_prefetch(address, 1);
+#else
+        (void)address;
+#endif
+    }
+    void prefetch_neighbours(const Id* places, std::size_t i, std::size_t count) const {
+        prefetch(cells_.data() + places[std::min(i + 2 * kAhead, count - 1)]);
+        const std::size_t p = places[std::min(i + kAhead, count - 1)];
+        const std::size_t q = cells_.next(p), after = cells_.next(q), before = cells_.previous(p);
+        prefetch(pairs_.counts() + cells_.pair(before));
+        prefetch(pairs_.counts() + cells_.pair(q));
+        prefetch(known_.data() + at(cells_[before]));
+        prefetch(known_.data() + at(cells_[after]));
     }
 
     static constexpr bool kLarge = sizeof(Id) == 4;
     static constexpr std::size_t kAhead = 12;
-    static constexpr std::size_t kListedFromStart = 1 << 16;
-    static constexpr std::size_t kScanShare = 256;
+    static constexpr std::size_t kShort = 1 << 16;  // cells up to which lists are made from the beginning
+    static constexpr std::size_t kScanShare = 256;  // a pair is scanned for if at least one cell in so many is its
 
     RepairOptions options_;
     Output* out_ = nullptr;
     Symbol alphabet_size_ = 0;
     std::uint32_t rule_count_ = 0;
+
     Letters letters_;
-
-    Buffer<Sym> symbol_;
-    Buffer<Id> pair_;
-    std::size_t cells_ = 0, gaps_ = 0;
-
+    Cells<Sym, Id> cells_;
+    PairTable pairs_;
     Buffer<Known> known_;  // by symbol
-
-    std::size_t pairs_ = 0;
-    Buffer<Pair> pair_list_;
-    Buffer<Id> count_;
-    Buffer<Id> final_, band_, found_;
+    Buffer<Id> band_, found_;
 
     bool listed_ = false;
-    Buffer<Id> places_;
-    std::size_t top_ = 0;
 
-    Buffer<Id> table_;
+    Buffer<Id> table_;  // by slot; all zero between documents
     Buffer<std::uint32_t> order_, slots_;
 };
 

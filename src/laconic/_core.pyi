@@ -1,12 +1,12 @@
 """The compiled core (bindings/core.cpp). Arrays are C-contiguous; nothing here is public."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-type _Symbols = npt.NDArray[np.int32]
-type _Longs = npt.NDArray[np.int64]
+_Symbols: TypeAlias = npt.NDArray[np.int32]
+_Longs: TypeAlias = npt.NDArray[np.int64]
 
 class GrammarError(ValueError): ...
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from laconic import _core
 from laconic.alphabet import Alphabet, Document, Symbols, as_alphabet
-from laconic.grammar import Grammar, GrammarError, Grammars, _trusted_many
+from laconic.grammar import Grammar, GrammarError, Grammars, trusted_grammars
 
 __all__ = ["Codec", "compress", "compress_many"]
 
@@ -120,7 +120,7 @@ def compress_many(
     default one per processor; the result does not depend on it. Errors name the document.
 
     >>> compress_many(["to be or not to be", "that is the question"], threads=2)
-    <Grammars: 2 documents, 38 terminals as sequences of 30 symbols and 3 rules>
+    <Grammars: 2 documents, 38 terminals as sequences of 28 symbols and 5 rules>
     """
     codec = _as_codec(codec, options)
     if threads is None:
@@ -160,7 +160,7 @@ def _compress(
         codec.letters == "known",
         threads,
     )
-    return _trusted_many(alphabet_size, *arrays)
+    return trusted_grammars(alphabet_size, *arrays)
 
 
 def _as_codec(codec: CodecName | Codec, options: Options) -> Codec:

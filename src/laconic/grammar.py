@@ -1,12 +1,11 @@
-"""Grammars: the rules and the remaining sequence of one document (Grammar) or of many (Grammars)."""
+"""The rules and the remaining sequence of one document (Grammar) or of many (Grammars)."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TextIO, TypeAlias, overload
+from typing import Any, TextIO, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +13,9 @@ import numpy.typing as npt
 from laconic import _core
 from laconic._core import GrammarError
 from laconic.alphabet import Alphabet, Symbols, as_alphabet
+from laconic.arrays import Int32s, Int64s, alphabet_size_of, frozen, offsets, pairs, row
 
 __all__ = ["Grammar", "GrammarError", "Grammars"]
-
-Int32s: TypeAlias = npt.NDArray[np.int32]
-Int64s: TypeAlias = npt.NDArray[np.int64]
 
 _EXPANSION_LIMIT = 1 << 30
 
@@ -45,9 +42,9 @@ class Grammar:
     sequence: Int32s
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alphabet_size", _size(self.alphabet_size))
-        object.__setattr__(self, "rules", _rules(self.rules))
-        object.__setattr__(self, "sequence", _row(self.sequence, "sequence", np.int32))
+        object.__setattr__(self, "alphabet_size", alphabet_size_of(self.alphabet_size))
+        object.__setattr__(self, "rules", pairs(self.rules))
+        object.__setattr__(self, "sequence", row(self.sequence, "sequence", np.int32))
         _core.check(self.alphabet_size, self.rules, self.sequence)
         _ = self._starts  # A document too long to count is refused here, not at first use.
 
@@ -59,17 +56,17 @@ class Grammar:
     @cached_property
     def depths(self) -> Int32s:
         """The height of each rule's derivation tree, int32 [R]: 1 for a rule over two terminals."""
-        return _frozen(_core.depths(self.alphabet_size, self.rules))
+        return frozen(_core.depths(self.alphabet_size, self.rules))
 
     @cached_property
     def expanded_lengths(self) -> Int64s:
         """The number of terminals that each rule stands for, int64 [R]; 2^63 - 1 means more."""
-        return _frozen(_core.expanded_lengths(self.alphabet_size, self.rules))
+        return frozen(_core.expanded_lengths(self.alphabet_size, self.rules))
 
     @cached_property
     def occurrences(self) -> Int64s:
         """How often each rule occurs in the derivation of the document, int64 [R]."""
-        return _frozen(_core.occurrences(self.alphabet_size, self.rules, self.sequence))
+        return frozen(_core.occurrences(self.alphabet_size, self.rules, self.sequence))
 
     def levels(self) -> list[Int32s]:
         """Return the rules that can be computed together, level by level (the paper's Algorithm 1).
@@ -116,7 +113,7 @@ class Grammar:
         )
 
     def text(self, alphabet: str | Alphabet = "bytes", limit: int = _EXPANSION_LIMIT) -> str:
-        """Return the document as str; AlphabetError if it is not text, GrammarError past `limit`."""
+        """Return the document as str; AlphabetError if it is no text, GrammarError past `limit`."""
         return self._alphabet(alphabet).decode(self.expand(limit))
 
     def to_bytes(self, alphabet: str | Alphabet = "bytes", limit: int = _EXPANSION_LIMIT) -> bytes:
@@ -134,7 +131,7 @@ class Grammar:
             return self
         names = np.arange(self.alphabet_size + len(kept), dtype=np.int32)
         names[self.alphabet_size :] = self.alphabet_size - 1 + np.cumsum(kept)
-        return _trusted(self.alphabet_size, names[self.rules[kept]], names[self.sequence])
+        return trusted_grammar(self.alphabet_size, names[self.rules[kept]], names[self.sequence])
 
     def show(
         self,
@@ -150,33 +147,27 @@ class Grammar:
         >>> from laconic import compress
         >>> compress("aababcababcabcd", min_count=3).show()
         <Grammar: 15 terminals as a sequence of 7 symbols and 2 rules>
-        symbol  used  length  rule     expansion
-           256     5       2  a b      'ab'
-           257     3       3  256 c    'abc'
+        symbol  used  length  rule   expansion
+           256     5       2  a b    'ab'
+           257     3       3  256 c  'abc'
         """
         if alphabet is None and self.alphabet_size == 256:
             alphabet = "bytes"
         spell = None if alphabet is None else self._alphabet(alphabet)
-        print(repr(self), file=file or sys.stdout)
+        print(repr(self), file=file)
         if len(self.rules) == 0 or rows <= 0:
             return
-        most_used = np.argsort(-self.occurrences, kind="stable")[:rows].tolist()
-        table = [("symbol", "used", "length", "rule", "expansion")]
-        for k in most_used:
-            symbol, used, length = (
-                self.alphabet_size + k,
-                int(self.occurrences[k]),
-                int(self.expanded_lengths[k]),
-            )
+        table = [["symbol", "used", "length", "rule", "expansion"]]
+        for k in np.argsort(-self.occurrences, kind="stable")[:rows].tolist():
             rule = " ".join(_spelled(s, self.alphabet_size, spell) for s in self.rules[k].tolist())
-            table.append((f"{symbol}", f"{used}", f"{length}", rule, self._preview(k, spell)))
+            numbers = (self.alphabet_size + k, self.occurrences[k], self.expanded_lengths[k])
+            table.append([*map(str, numbers), rule, self._preview(k, spell)])
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for symbol_, used_, length_, rule_, expansion in table:
-            numbers = zip((symbol_, used_, length_), widths, strict=False)
-            line = "  ".join(word.rjust(width) for word, width in numbers)
-            print(f"{line}  {rule_.ljust(widths[3])}  {expansion}", file=file or sys.stdout)
+        for *figures, rule, expansion in table:
+            line = [word.rjust(width) for word, width in zip(figures, widths, strict=False)]
+            print(*line, rule.ljust(widths[3]), expansion, sep="  ", file=file)
         if len(self.rules) > rows:
-            print(f"and {len(self.rules) - rows} more rules", file=file or sys.stdout)
+            print(f"and {len(self.rules) - rows} more rules", file=file)
 
     def __repr__(self) -> str:
         return (
@@ -248,11 +239,11 @@ class Grammars:
     sequence_offsets: Int64s
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alphabet_size", _size(self.alphabet_size))
-        object.__setattr__(self, "rules", _rules(self.rules))
-        object.__setattr__(self, "sequence", _row(self.sequence, "sequence", np.int32))
+        object.__setattr__(self, "alphabet_size", alphabet_size_of(self.alphabet_size))
+        object.__setattr__(self, "rules", pairs(self.rules))
+        object.__setattr__(self, "sequence", row(self.sequence, "sequence", np.int32))
         for name, total in (("rule_offsets", self.rules), ("sequence_offsets", self.sequence)):
-            object.__setattr__(self, name, _offsets(getattr(self, name), name, len(total)))
+            object.__setattr__(self, name, offsets(getattr(self, name), name, len(total)))
         if len(self.rule_offsets) != len(self.sequence_offsets):
             raise GrammarError(
                 f"rule_offsets are for {len(self.rule_offsets) - 1} documents, "
@@ -270,7 +261,7 @@ class Grammars:
             raise GrammarError(f"grammars over one alphabet are wanted, these are over {sizes}")
         rule_counts = [0, *(len(part.rules) for part in parts)]
         sequence_lengths = [0, *(len(part.sequence) for part in parts)]
-        return _trusted_many(
+        return trusted_grammars(
             sizes[0],
             np.concatenate([part.rules for part in parts]),
             np.cumsum(rule_counts, dtype=np.int64),
@@ -281,7 +272,7 @@ class Grammars:
     @cached_property
     def expanded_lengths(self) -> Int64s:
         """The number of terminals of each document, int64 [N]."""
-        return _frozen(_core.expanded_lengths_many(*self._arrays()))
+        return frozen(_core.expanded_lengths_many(*self._arrays()))
 
     @property
     def packed_bits(self) -> Int64s:
@@ -291,7 +282,8 @@ class Grammars:
         """
         rules, symbols = np.diff(self.rule_offsets), np.diff(self.sequence_offsets)
         width = np.ceil(np.log2(np.maximum(2, self.alphabet_size + rules))).astype(np.int64)
-        return (2 * rules + symbols) * width
+        bits: Int64s = (2 * rules + symbols) * width
+        return bits
 
     def __len__(self) -> int:
         return len(self.rule_offsets) - 1
@@ -306,7 +298,7 @@ class Grammars:
         i = range(len(self))[index]  # IndexError and negative numbers as for a list
         rules = self.rules[self.rule_offsets[i] : self.rule_offsets[i + 1]]
         sequence = self.sequence[self.sequence_offsets[i] : self.sequence_offsets[i + 1]]
-        return _trusted(self.alphabet_size, rules, sequence)
+        return trusted_grammar(self.alphabet_size, rules, sequence)
 
     def __iter__(self) -> Iterator[Grammar]:
         return (self[i] for i in range(len(self)))
@@ -320,10 +312,16 @@ class Grammars:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grammars):
             return NotImplemented
-        return all(map(np.array_equal, self._arrays(), other._arrays()))
+        return (
+            self.alphabet_size == other.alphabet_size
+            and np.array_equal(self.rules, other.rules)
+            and np.array_equal(self.rule_offsets, other.rule_offsets)
+            and np.array_equal(self.sequence, other.sequence)
+            and np.array_equal(self.sequence_offsets, other.sequence_offsets)
+        )
 
     def __hash__(self) -> int:
-        return hash((self.alphabet_size, *(a.tobytes() for a in self._arrays()[1:])))
+        return hash((self.alphabet_size, self.rules.tobytes(), self.sequence.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Grammars, self._arrays()
@@ -343,7 +341,7 @@ class Grammars:
         stop = max(start, stop)
         rules = self.rule_offsets[start : stop + 1]
         symbols = self.sequence_offsets[start : stop + 1]
-        return _trusted_many(
+        return trusted_grammars(
             self.alphabet_size,
             self.rules[rules[0] : rules[-1]],
             rules - rules[0],
@@ -359,84 +357,31 @@ def _spelled(symbol: int, alphabet_size: int, alphabet: Alphabet | None) -> str:
     return letter if letter.isprintable() and not letter.isspace() else repr(letter)
 
 
-def _trusted(alphabet_size: int, rules: Int32s, sequence: Int32s) -> Grammar:
-    # What the core wrote, or part of what was checked: checking it again would cost more than
-    # compressing a short document.
+def trusted_grammar(alphabet_size: int, rules: Int32s, sequence: Int32s) -> Grammar:
+    """Return what the core wrote, or part of what was checked, without checking it (again).
+
+    For a short document the check would take longer than its compression.
+    """
     grammar = object.__new__(Grammar)
-    fields = {"rules": _frozen(rules), "sequence": _frozen(sequence)}
+    fields = {"rules": frozen(rules), "sequence": frozen(sequence)}
     grammar.__dict__.update(alphabet_size=alphabet_size, **fields)
     return grammar
 
 
-def _trusted_many(
+def trusted_grammars(
     alphabet_size: int,
     rules: Int32s,
     rule_offsets: Int64s,
     sequence: Int32s,
     sequence_offsets: Int64s,
 ) -> Grammars:
+    """As trusted_grammar, for many documents."""
     grammars = object.__new__(Grammars)
     grammars.__dict__.update(
         alphabet_size=alphabet_size,
-        rules=_frozen(rules),
-        rule_offsets=_frozen(rule_offsets),
-        sequence=_frozen(sequence),
-        sequence_offsets=_frozen(sequence_offsets),
+        rules=frozen(rules),
+        rule_offsets=frozen(rule_offsets),
+        sequence=frozen(sequence),
+        sequence_offsets=frozen(sequence_offsets),
     )
     return grammars
-
-
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    array.flags.writeable = False
-    return array
-
-
-def _size(alphabet_size: object) -> int:
-    if isinstance(alphabet_size, (int, np.integer)) and not isinstance(alphabet_size, bool):
-        if 1 <= alphabet_size < 1 << 31:
-            return int(alphabet_size)
-        raise GrammarError(f"alphabet_size must be from 1 to 2^31 - 1, not {alphabet_size}")
-    raise GrammarError(f"alphabet_size must be an integer, not {type(alphabet_size).__name__}")
-
-
-def _integers(values: npt.ArrayLike, name: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, OverflowError):
-        raise GrammarError(f"{name} must be an array of integers") from None
-    if array.size == 0 and array.dtype == np.float64 and not isinstance(values, np.ndarray):
-        array = array.astype(dtype)  # an empty list
-    if array.dtype.kind not in "iu":
-        raise GrammarError(f"{name} must hold integers, not {array.dtype}")
-    info = np.iinfo(dtype)
-    if array.dtype != dtype and array.size:
-        low, high = int(array.min()), int(array.max())
-        if low < info.min or high > info.max:
-            raise GrammarError(f"{name} holds {low if low < info.min else high}, beyond {dtype.__name__}")
-    return np.array(array, dtype=dtype, order="C")
-
-
-def _rules(values: npt.ArrayLike) -> Int32s:
-    array = _integers(values, "rules", np.int32)
-    if array.shape == (0,):
-        array = array.reshape(0, 2)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise GrammarError(f"rules must be of shape [R, 2], not {list(array.shape)}")
-    return _frozen(array)
-
-
-def _row(values: npt.ArrayLike, name: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
-    array = _integers(values, name, dtype)
-    if array.ndim != 1:
-        raise GrammarError(f"{name} must have one dimension, not {array.ndim}")
-    return _frozen(array)
-
-
-def _offsets(values: npt.ArrayLike, name: str, total: int) -> Int64s:
-    array = _row(values, name, np.int64)
-    if len(array) == 0 or array[0] != 0 or array[-1] != total:
-        raise GrammarError(f"{name} must go from 0 to {total}")
-    falling = array[1:] < array[:-1]
-    if falling.any():
-        raise GrammarError(f"{name}[{int(falling.argmax()) + 1}] is smaller than the one before it")
-    return array

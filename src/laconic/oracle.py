@@ -6,6 +6,7 @@ Documents are lists of integers 0..alphabet_size-1; grammars are (rules, sequenc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 __all__ = ["algorithm_1", "depths", "expand", "levels", "lz78", "lzd", "none", "repair"]
 
@@ -55,7 +56,7 @@ def _count_pairs(sequence: list[int]) -> dict[Pair, int]:
     # Non-overlapping occurrences, from left to right: aaaa holds aa twice, aaa once.
     counts: dict[Pair, int] = {}
     free: dict[Pair, int] = {}
-    for i, pair in enumerate(zip(sequence, sequence[1:], strict=False)):
+    for i, pair in enumerate(pairwise(sequence)):
         if i >= free.get(pair, 0):
             counts[pair] = counts.get(pair, 0) + 1
             free[pair] = i + 2
@@ -109,7 +110,9 @@ def lzd(
     ([(0, 1), (4, 2), (4, 5), (5, 3)], [0, 4, 5, 6, 7])
     """
     text, rules, sequence = tuple(document), Rules(), list[int]()
-    phrases = {(letter,): letter for letter in range(alphabet_size) if letters == "known"}
+    phrases: dict[tuple[int, ...], int] = {}
+    if letters == "known":
+        phrases = {(letter,): letter for letter in range(alphabet_size)}
 
     def longest(i: int) -> tuple[int, ...]:
         ends = [j for j in range(i + 1, len(text) + 1) if text[i:j] in phrases]

@@ -1,0 +1,70 @@
+# Two commands: `make demo` shows what Laconic does, `make test` checks all of it. Both set up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CORE := CMakeLists.txt $(wildcard core/*.hpp core/*.cpp bindings/*.cpp)
+CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindings/*.cpp)
+
+.PHONY: help demo test lint types layers core-test python-test bench docs format clean
+help:
+	@echo "make demo    install, compress the bundled samples with every codec, print a table"
+	@echo "make test    install, then lint, types, layers, C++ and Python tests"
+	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
+	@echo "make docs    write the tables and pictures that are made from benchmarks/results"
+	@echo "make format  format the code;   make clean  remove everything that was made"
+
+demo: $(VENV)/installed
+	@$(BIN)/python examples/demo.py
+
+test: lint types layers core-test python-test
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CXX)
+
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+	$(BIN)/mypy tools benchmarks examples
+
+layers: $(VENV)/installed-dev
+	$(BIN)/lint-imports
+
+core-test: $(VENV)/installed-dev
+	$(BIN)/cmake -S . -B build/core-test -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+	  -DLACONIC_BINDINGS=OFF -DLACONIC_TESTS=ON > /dev/null
+	$(BIN)/cmake --build build/core-test
+	$(BIN)/ctest --test-dir build/core-test --output-on-failure -j 2
+
+python-test: $(VENV)/installed-dev
+	$(BIN)/pytest -n 2
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/compress.py
+
+docs: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/report.py
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(CXX)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/created: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt scikit-build-core nanobind cmake ninja
+	@touch $@
+
+# Editable, so that only a change of C++ or of the packaging needs another build; and without build isolation,
+# so that such a build compiles just the files that changed.
+$(VENV)/installed: $(VENV)/created pyproject.toml $(CORE)
+	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev,bench]"
+	@touch $@

@@ -1,0 +1,200 @@
+"""Measure the codecs beside zlib, zstd and tokenizers, all in one run: `make bench`.
+
+Data come from the folder that LACONIC_DATA names, else from the bundled samples. Contestants take
+turns, round by round, because shared machines drift: read the ratios, not the microseconds.
+
+    python benchmarks/compress.py                    # everything; a few minutes
+    python benchmarks/compress.py --quick            # a smoke run on little data
+    python benchmarks/compress.py --json out.json    # where the figures go
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from data import ecoli_genome, english_documents, large_english, mutated_copies
+from machine import describe, processors
+from tokenizers import Tokenizer, models, trainers
+
+import laconic
+from laconic import Grammars
+
+CODECS = ("repair", "lzd", "lz78")
+Figures = dict[str, Any]
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Return the seconds one call takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def train_tokenizer(document: str) -> int:
+    """Learn byte pairs on one document, as tokenizers does on a corpus; return the length left."""
+    tokenizer = Tokenizer(models.BPE())
+    trainer = trainers.BpeTrainer(vocab_size=30_000, min_frequency=2, show_progress=False)
+    tokenizer.train_from_iterator([document], trainer)
+    return len(tokenizer.encode(document).ids)
+
+
+def short_documents(documents: list[str], rounds: int, learned: int) -> Figures:
+    """Many short documents, one thread: microseconds per document, per round, and sizes."""
+    encoded = [document.encode() for document in documents]
+    zstd = zstandard.ZstdCompressor(level=3)
+    few = documents[:learned]  # tokenizers take a millisecond each
+
+    def ours(codec: str) -> Callable[[], Grammars]:
+        return lambda: laconic.compress_many(documents, codec, threads=1)  # type: ignore[arg-type]
+
+    contestants: dict[str, tuple[Callable[[], Any], int]] = {
+        "zlib -6": (lambda: [len(zlib.compress(d, 6)) for d in encoded], len(documents)),
+        **{codec: (ours(codec), len(documents)) for codec in CODECS},
+        "zlib -9": (lambda: [len(zlib.compress(d, 9)) for d in encoded], len(documents)),
+        "zstd -3": (lambda: [len(zstd.compress(d)) for d in encoded], len(documents)),
+        "tokenizers": (lambda: [train_tokenizer(d) for d in few], len(few)),
+    }
+    micros: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, (work, count) in contestants.items():
+            micros[name].append(1e6 * seconds_of(work) / count)
+    rows = {}
+    letters = sum(map(len, encoded)) / len(encoded)
+    for name, times in micros.items():
+        result = contestants[name][0]()
+        row: Figures = {"us_per_document": times, "median_us": statistics.median(times)}
+        row["ratio_to_zlib_6"] = statistics.median(
+            [t / z for t, z in zip(times, micros["zlib -6"], strict=True)]
+        )
+        row["mb_per_s"] = letters / row["median_us"]
+        if isinstance(result, Grammars):
+            row["sequence"] = len(result.sequence) / len(result)
+            row["rules"] = len(result.rules) / len(result)
+            row["bytes"] = float((-(-result.packed_bits // 8)).mean())
+        elif name == "tokenizers":
+            row["sequence"] = statistics.mean(result)
+        else:
+            row["bytes"] = statistics.mean(result)
+        rows[name] = row
+    return {"documents": len(documents), "bytes_per_document": letters, "rows": rows}
+
+
+def thread_scaling(documents: list[str], rounds: int) -> Figures:
+    """Seconds for all documents on 1, 2, … threads, in turns; speed-ups against one thread."""
+    counts = [n for n in (1, 2, 4, 8, 16) if n <= processors()]
+    rows: Figures = {}
+    for codec in CODECS:
+        seconds: dict[int, list[float]] = {n: [] for n in counts}
+        for _ in range(rounds):
+            for n in counts:
+                work = lambda n=n, codec=codec: laconic.compress_many(documents, codec, threads=n)  # noqa: E731
+                seconds[n].append(seconds_of(work))
+        speedup = {
+            n: statistics.median([a / b for a, b in zip(seconds[1], seconds[n], strict=True)])
+            for n in counts
+        }
+        rows[codec] = {"seconds": seconds, "speedup": speedup}
+    return rows
+
+
+def large_file(path: Path, rounds: int) -> Figures:
+    """One large document, each contestant in a process of its own: MB/s and peak memory."""
+    runs: dict[str, list[Figures]] = {name: [] for name in ("zlib -6", *CODECS, "zstd -3")}
+    for _ in range(rounds):
+        for name, results in runs.items():
+            alone = Path(__file__).with_name("alone.py")
+            command: list[str | Path] = [sys.executable, alone, name, path]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            results.append(json.loads(done.stdout))
+    rows = {}
+    for name, results in runs.items():
+        row = dict(results[0])
+        row["mb_per_s"] = [run["mb_per_s"] for run in results]
+        row["ratio_to_zlib_6"] = statistics.median(
+            [a["mb_per_s"] / b["mb_per_s"] for a, b in zip(results, runs["zlib -6"], strict=True)]
+        )
+        rows[name] = row
+    return {"bytes": path.stat().st_size, "rows": rows}
+
+
+def print_table(title: str, rows: Figures, columns: dict[str, str]) -> None:
+    """Print one line per contestant."""
+    print(f"\n{title}\n{'':12}" + "".join(f"{heading:>16}" for heading in columns.values()))
+    for name, row in rows.items():
+        cells = []
+        for key in columns:
+            value = row.get(key, "")
+            value = statistics.median(value) if isinstance(value, list) else value
+            cells.append(f"{value:>16,.2f}" if isinstance(value, float) else f"{value!s:>16}")
+        print(f"{name:12}" + "".join(cells))
+
+
+def main() -> None:
+    """Run all parts and write the figures."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="little data, few rounds")
+    parser.add_argument(
+        "--json", type=Path, help="default: benchmarks/results/<machine>-<date>.json"
+    )
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    about = describe()
+    figures: Figures = {"about": about}
+    source, documents = english_documents(count=500 if quick else 20_000, length=728)
+    short = short_documents(documents, rounds=2 if quick else 7, learned=20 if quick else 400)
+    figures["short"] = {"source": source, **short}
+    columns = {
+        "median_us": "µs/document",
+        "ratio_to_zlib_6": "time / zlib -6",
+        "mb_per_s": "MB/s",
+        "sequence": "|C|",
+        "rules": "|R|",
+        "bytes": "bytes",
+    }
+    print_table(f"{len(documents)} documents of 728 bytes ({source})", short["rows"], columns)
+
+    figures["threads"] = thread_scaling(documents, rounds=2 if quick else 7)
+    print("\nSpeed-up by threads")
+    for codec, row in figures["threads"].items():
+        print(f"{codec:12}" + "".join(f"{n:>4}: {s:.2f}" for n, s in row["speedup"].items()))
+
+    columns = {
+        "mb_per_s": "MB/s",
+        "ratio_to_zlib_6": "speed / zlib -6",
+        "sequence": "|C|",
+        "rules": "|R|",
+        "symbols_per_byte": "(|C|+2|R|)/n",
+        "bytes": "bytes",
+        "peak_memory_per_byte": "peak B/byte",
+    }
+    figures["large"] = {}
+    size = 1_000_000 if quick else 50_000_000
+    for make in (lambda: large_english(size), ecoli_genome, lambda: mutated_copies(6)):
+        made = make()
+        if made is None or (quick and made[1].stat().st_size > 10_000_000):
+            continue
+        title, path = made
+        figures["large"][title] = large_file(path, rounds=1 if quick else 3)
+        print_table(title, figures["large"][title]["rows"], columns)
+
+    name = f"{about['machine_name']}-{about['date']}.json"
+    out = arguments.json or Path(__file__).parent / "results" / name
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(figures, indent=1) + "\n")
+    print(f"\nFigures in {out}")
+
+
+if __name__ == "__main__":
+    main()

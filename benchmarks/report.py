@@ -1,0 +1,192 @@
+"""Write the tables and the picture that show benchmarks/results: `make docs`.
+
+python benchmarks/report.py           # README.md, docs/benchmarks.md, docs/compress.svg
+python benchmarks/report.py --check   # only say whether they are up to date
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from html import escape
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+MARKS = (
+    "<!-- figures: written by `make docs` from benchmarks/results -->\n",
+    "<!-- end of figures -->",
+)
+NAMES = {"repair": "Laconic Re-Pair", "lzd": "Laconic LZD", "lz78": "Laconic LZ78"}
+Figures = dict[str, Any]
+
+
+def newest() -> tuple[Path, Figures]:
+    """Return the results measured last."""
+    found = [
+        (path, json.loads(path.read_text()))
+        for path in (ROOT / "benchmarks/results").glob("*.json")
+    ]
+    if not found:
+        sys.exit("benchmarks/results is empty; run `make bench` first")
+    return max(found, key=lambda item: (item[1]["about"]["date"], item[0].name))
+
+
+def short_table(short: Figures) -> list[str]:
+    """One row per contestant on many short documents."""
+    lines = [
+        "| | µs per document | time / zlib -6 | MB/s | sequence | rules | bytes |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, row in short["rows"].items():
+        sizes = [f"{row[key]:.0f}" if key in row else "" for key in ("sequence", "rules", "bytes")]
+        lines.append(
+            f"| {NAMES.get(name, name)} | {row['median_us']:,.1f} | {row['ratio_to_zlib_6']:.2f} "
+            f"| {row['mb_per_s']:.1f} | {' | '.join(sizes)} |"
+        )
+    return lines
+
+
+def large_table(large: Figures) -> list[str]:
+    """One row per contestant on one large document."""
+    lines = [
+        "| | MB/s | speed / zlib -6 | sequence | rules | (sequence + 2 rules) / n | bytes | peak memory / n |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for name, row in large["rows"].items():
+        sizes = [f"{row[key]:,}" if key in row else "" for key in ("sequence", "rules")]
+        share = f"{row['symbols_per_byte']:.4f}" if "symbols_per_byte" in row else ""
+        packed = f"{row['bytes']:,}" if "bytes" in row else ""
+        lines.append(
+            f"| {NAMES.get(name, name)} | {statistics.median(row['mb_per_s']):.1f} "
+            f"| {row['ratio_to_zlib_6']:.2f} | {' | '.join(sizes)} | {share} | {packed} "
+            f"| {row['peak_memory_per_byte']:.1f} |"
+        )
+    return lines
+
+
+def document(path: Path, figures: Figures) -> str:
+    """Return docs/benchmarks.md."""
+    about, short = figures["about"], figures["short"]
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    lines = [
+        "# Benchmarks of compression",
+        "",
+        f"Written by `make docs` from `benchmarks/results/{path.name}`, which holds every round.",
+        "",
+        f"- Command: `{about['command']}`, data: {about['data']}, commit {about['commit']}, {about['date']}",
+        f"- Machine: {about['machine']}",
+        f"- Versions: {versions}",
+        "",
+        "Contestants take turns, round by round; times are medians, ratios are medians of the ratios within a",
+        "round. Machines like this are shared and drift: the ratios are what counts.",
+        "",
+        f"## {short['documents']:,} documents of {short['bytes_per_document']:.0f} bytes, one thread",
+        "",
+        f"English ({short['source']}); zlib and zstd are called once per document from Python, tokenizers learns",
+        "byte pairs on each document. *Bytes*: for grammars, every symbol at ⌈log2(256 + rules)⌉ bits, without any",
+        "entropy coding.",
+        "",
+        *short_table(short),
+        "",
+        "Speed-up on more threads: "
+        + "; ".join(
+            f"{NAMES[codec]} "
+            + ", ".join(f"{s:.2f} on {n}" for n, s in row["speedup"].items() if n != "1")
+            for codec, row in figures["threads"].items()
+        )
+        + ".",
+    ]
+    for title, large in figures["large"].items():
+        lines += ["", f"## One document: {title}", "", *large_table(large)]
+    lines += ["", "Peak memory counts the document itself and all that is returned."]
+    return "\n".join(lines) + "\n"
+
+
+def picture(short: Figures) -> str:
+    """Return docs/compress.svg: one bar per contestant, tokenizers written beside its cut-off bar."""
+    rows = {name: row["median_us"] for name, row in short["rows"].items() if name != "zlib -9"}
+    ordered = sorted(rows.items(), key=lambda item: item[1])
+    limit = 1.15 * max(us for name, us in ordered if name != "tokenizers")
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {64 + 34 * len(ordered)}" '
+        'font-family="system-ui, sans-serif" font-size="15">',
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        '<text x="16" y="28" font-size="17" fill="#222222">Microseconds to compress one English document of '
+        f"{short['bytes_per_document']:.0f} characters</text>",
+    ]
+    for i, (name, us) in enumerate(ordered):
+        y, width = 48 + 34 * i, 440 * min(us, limit) / limit
+        color = "#1b6ca8" if name in NAMES else "#b8c4ce"
+        label = f"{us:,.0f}" if us >= 100 else f"{us:.1f}"
+        label += " (bar cut)" if us > limit else ""
+        parts += [
+            f'<text x="160" y="{y + 17}" text-anchor="end" fill="#222222">{escape(NAMES.get(name, name))}</text>',
+            f'<rect x="170" y="{y}" width="{width:.0f}" height="24" fill="{color}"/>',
+            f'<text x="{178 + width:.0f}" y="{y + 17}" fill="#222222">{label}</text>',
+        ]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def summary(figures: Figures) -> str:
+    """Return what README.md shows: the short documents, and a sentence on each large one."""
+    short, about = figures["short"], figures["about"]
+    lines = [*short_table(short), ""]
+    speedups = "; ".join(
+        f"{row['speedup']['2']:.2f} × with {NAMES[codec]}"
+        for codec, row in figures["threads"].items()
+        if "2" in row["speedup"]
+    )
+    lines.append(
+        f"{short['documents']:,} English documents of {short['bytes_per_document']:.0f} bytes, one thread. "
+        + (f"Two threads: {speedups}. " if speedups else "")
+        + "One large document:"
+    )
+    lines.append("")
+    for title, large in figures["large"].items():
+        told = ", ".join(
+            f"{NAMES[name]} {statistics.median(row['mb_per_s']):.1f} MB/s "
+            f"({row['ratio_to_zlib_6']:.2f} × zlib -6, {row['peak_memory_per_byte']:.1f} bytes of memory per byte)"
+            for name, row in large["rows"].items()
+            if name in NAMES
+        )
+        lines.append(f"- {title}: {told}.")
+    lines.append("")
+    lines.append(
+        f"Measured on {about['machine']}, {about['date']}; the machine is shared, so read the ratios."
+    )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the files, or check that they are what would be written."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a file is out of date")
+    check = parser.parse_args().check
+    path, figures = newest()
+    readme = (ROOT / "README.md").read_text()
+    before, _, rest = readme.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    wanted = {
+        "README.md": before + MARKS[0] + summary(figures) + MARKS[1] + after,
+        "docs/benchmarks.md": document(path, figures),
+        "docs/compress.svg": picture(figures["short"]),
+    }
+    stale = [
+        name
+        for name, text in wanted.items()
+        if not (ROOT / name).exists() or (ROOT / name).read_text() != text
+    ]
+    if check and stale:
+        sys.exit(f"out of date: {', '.join(stale)}; run `make docs`")
+    for name in stale:
+        (ROOT / name).write_text(wanted[name])
+        print(f"wrote {name}")
+
+
+if __name__ == "__main__":
+    main()

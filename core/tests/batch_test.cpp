@@ -1,0 +1,260 @@
+#include "batch.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "check.hpp"
+#include "lz78.hpp"
+#include "oracles.hpp"
+#include "texts.hpp"
+
+namespace laconic::test {
+namespace {
+
+using Kinds = Codec::Kind;
+
+const std::function<void()> kNoPoll = [] {};
+
+template <class Letter>
+struct Documents {
+    std::vector<Letter> text;
+    std::vector<std::int64_t> offsets{0};
+
+    void add(const Text& document) {
+        for (Symbol letter : document) text.push_back(static_cast<Letter>(letter));
+        offsets.push_back(static_cast<std::int64_t>(text.size()));
+    }
+    Batch compress(Symbol alphabet_size, const Codec& codec, unsigned threads,
+                   const std::function<void()>& poll = kNoPoll) const {
+        return compress_many(std::span<const Letter>(text), offsets, alphabet_size, codec, threads, poll);
+    }
+};
+
+Codec codec_of(Kinds kind, LzdLetters letters = LzdLetters::known) {
+    Codec codec;
+    codec.kind = kind;
+    codec.letters = letters;
+    return codec;
+}
+
+const char* name_of(Kinds kind) {
+    constexpr const char* kNames[] = {"none", "repair", "lz78", "lzd"};
+    return kNames[static_cast<std::size_t>(kind)];
+}
+
+// Document i of a batch.
+Plain document(const Batch& batch, std::size_t i) {
+    const Symbol *rules = batch.rules.data(), *sequence = batch.sequence.data();
+    return {{rules + 2 * batch.rule_offsets[i], rules + 2 * batch.rule_offsets[i + 1]},
+            {sequence + batch.sequence_offsets[i], sequence + batch.sequence_offsets[i + 1]}};
+}
+
+// What each document comes to by itself, in a new workspace.
+template <class Letter>
+Plain alone(std::span<const Letter> text, Symbol alphabet_size, const Codec& codec) {
+    Output out;
+    switch (codec.kind) {
+        case Kinds::repair:
+            Repair().compress(text, alphabet_size, codec.repair, out);
+            break;
+        case Kinds::lz78:
+            Lz78().compress(text, alphabet_size, out);
+            break;
+        case Kinds::lzd:
+            Lzd().compress(text, alphabet_size, codec.letters, out);
+            break;
+        case Kinds::none:
+            for (Letter letter : text) out.sequence.push_back(static_cast<Symbol>(letter));
+            break;
+    }
+    return {{out.rules.begin(), out.rules.end()}, {out.sequence.begin(), out.sequence.end()}};
+}
+
+template <class Letter>
+void check_batch(const Documents<Letter>& documents, Symbol alphabet_size, const Codec& codec,
+                 const std::string& name) {
+    std::vector<Plain> expected;
+    for (std::size_t i = 0; i + 1 < documents.offsets.size(); ++i) {
+        const auto begin = static_cast<std::size_t>(documents.offsets[i]),
+                   end = static_cast<std::size_t>(documents.offsets[i + 1]);
+        expected.push_back(
+            alone(std::span<const Letter>(documents.text).subspan(begin, end - begin), alphabet_size, codec));
+    }
+    for (unsigned threads = 1; threads <= 5; ++threads) {
+        const Batch batch = documents.compress(alphabet_size, codec, threads);
+        const std::string input = name + ", " + name_of(codec.kind) + ", " + std::to_string(threads) + " threads";
+        CHECK(batch.rule_offsets.size() == documents.offsets.size() && batch.rule_offsets[0] == 0, input);
+        CHECK(batch.sequence_offsets.size() == documents.offsets.size() && batch.sequence_offsets[0] == 0, input);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            CHECK(document(batch, i) == expected[i], input + ", document " + std::to_string(i));
+        CHECK(batch.rules.size() == 2 * static_cast<std::size_t>(batch.rule_offsets[expected.size()]), input);
+        CHECK(batch.sequence.size() == static_cast<std::size_t>(batch.sequence_offsets[expected.size()]), input);
+    }
+}
+
+// ---- the same as one by one ------------------------------------------------------------------------------------
+
+// Documents of all kinds and sizes, many of them empty. Threads are handed about 2^17 letters at a time.
+template <class Letter>
+Documents<Letter> mixed_documents(std::uint32_t seed, std::size_t letters_in_all, Symbol letters) {
+    Random random(seed);
+    Documents<Letter> documents;
+    while (documents.text.size() < letters_in_all) {
+        const auto kind = static_cast<Kind>(random.below(static_cast<std::uint32_t>(Kind::count)));
+        const std::uint32_t size = random.below(20);
+        const std::size_t length = size < 3 ? 0 : size < 17 ? random.below(2000) : random.below(40000);
+        documents.add(make_text(kind, random, length, letters));
+    }
+    documents.add({});
+    return documents;
+}
+
+void check_mixed_documents() {
+    const auto bytes = mixed_documents<std::uint8_t>(1, 700000, 20);
+    for (Kinds kind : {Kinds::none, Kinds::repair, Kinds::lz78, Kinds::lzd})
+        check_batch(bytes, 256, codec_of(kind), "bytes");
+    check_batch(bytes, 20, codec_of(Kinds::lzd, LzdLetters::seen), "seen letters");
+    Codec limited;
+    limited.repair = {.min_count = 3, .max_rules = 20, .max_expansion = 8};
+    check_batch(bytes, 20, limited, "options");
+    const auto wide = mixed_documents<std::uint16_t>(2, 300000, 500);
+    for (Kinds kind : {Kinds::none, Kinds::repair, Kinds::lz78, Kinds::lzd})
+        check_batch(wide, 65536, codec_of(kind), "two bytes");
+    const auto any = mixed_documents<std::int32_t>(3, 300000, 3000);
+    for (Kinds kind : {Kinds::none, Kinds::repair, Kinds::lz78, Kinds::lzd})
+        check_batch(any, 3000000, codec_of(kind), "four bytes");
+}
+
+void check_small_batches() {
+    for (Kinds kind : {Kinds::none, Kinds::repair, Kinds::lz78, Kinds::lzd}) {
+        Documents<std::uint8_t> documents;
+        check_batch(documents, 1, codec_of(kind), "no documents");
+        documents.add({});
+        check_batch(documents, 1, codec_of(kind), "an empty document");
+        documents.add({});
+        check_batch(documents, 1, codec_of(kind), "empty documents");
+        documents.add({0, 1, 0, 1});
+        documents.add({});
+        check_batch(documents, 2, codec_of(kind), "a short document");
+        // Where one share of the work ends and the next begins.
+        for (std::size_t length : {131071, 1, 131072, 131073}) {
+            documents.add(Text(length, 1));
+            documents.add({});
+        }
+        check_batch(documents, 2, codec_of(kind), "documents as long as a share");
+    }
+    Documents<std::uint8_t> documents;
+    documents.add({0, 1});
+    CHECK((document(documents.compress(2, codec_of(Kinds::none), 0), 0) == Plain{{}, {0, 1}}), "no threads at all");
+}
+
+// ---- what is refused -------------------------------------------------------------------------------------------
+
+template <class Letter>
+void compress_text(std::vector<Letter> text, std::vector<std::int64_t> offsets, Symbol alphabet_size) {
+    compress_many(std::span<const Letter>(text), offsets, alphabet_size, {}, 2, kNoPoll);
+}
+
+void check_bad_input() {
+    using Byte = std::uint8_t;
+    const std::string whole = "offsets must go from 0 to the length of the text";
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {}, 256)), GrammarError, whole);
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {0}, 256)), GrammarError, whole);
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {1, 2}, 256)), GrammarError, whole);
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {0, 1}, 256)), GrammarError, whole);
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {0, 3}, 256)), GrammarError, whole);
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {-1, 2}, 256)), GrammarError, whole);
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {0, 2, 1, 2}, 256)), GrammarError,
+                 "offset 2 is smaller than the one before");
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {0, -1, 2}, 256)), GrammarError,
+                 "offset 1 is smaller than the one before");
+    CHECK_THROWS((compress_text<Byte>({1, 2}, {0, 3, 2}, 256)), GrammarError,
+                 "offset 2 is smaller than the one before");
+
+    CHECK_THROWS((compress_text<Byte>({}, {0}, 0)), GrammarError, "alphabet_size must be at least 1");
+    CHECK_THROWS((compress_text<Byte>({}, {0}, -1)), GrammarError, "alphabet_size must be at least 1");
+    CHECK_THROWS((compress_text<Byte>({0, 2}, {0, 2}, 2)), GrammarError, "symbol 2 is outside the alphabet 0 … 1");
+    CHECK_THROWS((compress_text<Byte>({0, 255}, {0, 2}, 255)), GrammarError,
+                 "symbol 255 is outside the alphabet 0 … 254");
+    CHECK_THROWS((compress_text<std::uint16_t>({65535, 1}, {0, 2}, 65535)), GrammarError, "symbol 65535 is outside");
+    CHECK_THROWS((compress_text<std::int32_t>({1, -3, 9}, {0, 3}, 5)), GrammarError, "symbol -3 is outside");
+    CHECK_THROWS((compress_text<std::int32_t>({1, 3, 9}, {0, 3}, 9)), GrammarError, "symbol 9 is outside");
+    CHECK_THROWS((compress_text<std::int32_t>({-1}, {0, 1}, kMaxSymbol)), GrammarError, "symbol -1 is outside");
+    CHECK_THROWS((compress_text<std::int32_t>({kMaxSymbol}, {0, 1}, kMaxSymbol)), GrammarError,
+                 "is outside the alphabet");
+    compress_text<Byte>({0, 255}, {0, 2}, 256);
+    compress_text<std::uint16_t>({0, 65535}, {0, 2}, 65536);
+    compress_text<std::int32_t>({0, kMaxSymbol - 1}, {0, 2}, kMaxSymbol);
+    CHECK(true, "letters that just fit");
+}
+
+// ---- work that is stopped --------------------------------------------------------------------------------------
+
+struct Stop : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// How many threads this process has, where the system says so.
+std::ptrdiff_t thread_count() {
+    const std::filesystem::path tasks = "/proc/self/task";
+    if (!std::filesystem::exists(tasks)) return 1;
+    return std::distance(std::filesystem::directory_iterator(tasks), std::filesystem::directory_iterator());
+}
+
+// Many shares, each quick, so that stopping is quick too and finishing would show.
+void check_poll_stops() {
+    Random random(4);
+    Documents<std::uint8_t> documents;
+    const Text document = uniform(random, 1 << 17, 256);
+    for (int i = 0; i < 200; ++i) documents.add(document);
+    for (unsigned threads : {1u, 2u, 5u}) {
+        const std::ptrdiff_t before = thread_count();
+        const std::thread::id caller = std::this_thread::get_id();
+        int polls = 0;
+        bool elsewhere = false;
+        const auto poll = [&] {
+            elsewhere |= std::this_thread::get_id() != caller;
+            if (++polls == 2) throw Stop("stopped by the test");
+        };
+        const auto begin = std::chrono::steady_clock::now();
+        CHECK_THROWS(documents.compress(256, codec_of(Kinds::repair), threads, poll), Stop, "stopped by the test");
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+        const std::string input = std::to_string(threads) + " threads, " + std::to_string(taken.count()) + " s";
+        CHECK(polls == 2 && !elsewhere, input + ", polls: " + std::to_string(polls));
+        CHECK(thread_count() == before, input);
+        CHECK(taken.count() < 5, input);  // all of it takes several times as long under sanitizers
+    }
+}
+
+// A worker's exception reaches the caller, and the workspaces are left to nobody.
+void check_worker_fails() {
+    // The second document is refused for its length, before any letter is read: there need be no such memory.
+    const std::vector<std::uint8_t> letters(1 << 18);
+    const auto first = static_cast<std::int64_t>(letters.size()),
+               last = first + static_cast<std::int64_t>(kMaxDocument) + 1;
+    const std::span<const std::uint8_t> text(letters.data(), static_cast<std::size_t>(last));
+    const std::vector<std::int64_t> offsets{0, first / 2, first, last};
+    for (Kinds kind : {Kinds::repair, Kinds::lz78, Kinds::lzd})
+        for (unsigned threads : {1u, 3u}) {
+            const std::ptrdiff_t before = thread_count();
+            CHECK_THROWS(compress_many(text, offsets, 256, codec_of(kind), threads, kNoPoll), GrammarError, "too long");
+            CHECK(thread_count() == before, name_of(kind));
+        }
+    // One document alone is compressed by the calling thread.
+    const std::vector<std::int64_t> alone_offsets{0, last};
+    CHECK_THROWS(compress_many(text, alone_offsets, 256, {}, 1, kNoPoll), GrammarError, "too long");
+}
+
+}  // namespace
+}  // namespace laconic::test
+
+int main() {
+    using namespace laconic::test;
+    check_small_batches();
+    check_mixed_documents();
+    check_bad_input();
+    check_poll_stops();
+    check_worker_fails();
+    return report("batch");
+}

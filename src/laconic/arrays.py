@@ -1,0 +1,79 @@
+"""Arrays that come from outside: checked, copied and made read-only, with one error per cause."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from laconic._core import GrammarError
+
+__all__ = ["Int32s", "Int64s", "alphabet_size_of", "frozen", "offsets", "pairs", "row"]
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Int64s: TypeAlias = npt.NDArray[np.int64]
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
+
+def frozen(array: _Array) -> _Array:
+    """Return the array itself, no longer writeable."""
+    array.flags.writeable = False
+    return array
+
+
+def alphabet_size_of(alphabet_size: object) -> int:
+    """Return the size as int; GrammarError unless it is an integer from 1 to 2^31 - 1."""
+    if isinstance(alphabet_size, (int, np.integer)) and not isinstance(alphabet_size, bool):
+        if 1 <= alphabet_size < 1 << 31:
+            return int(alphabet_size)
+        raise GrammarError(f"alphabet_size must be from 1 to 2^31 - 1, not {alphabet_size}")
+    raise GrammarError(f"alphabet_size must be an integer, not {type(alphabet_size).__name__}")
+
+
+def _integers(values: npt.ArrayLike, name: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        raise GrammarError(f"{name} must be an array of integers") from None
+    if array.size == 0 and array.dtype == np.float64 and not isinstance(values, np.ndarray):
+        array = array.astype(dtype)  # an empty list
+    if array.dtype.kind not in "iu":
+        raise GrammarError(f"{name} must hold integers, not {array.dtype}")
+    info = np.iinfo(dtype)
+    if array.dtype != dtype and array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < info.min or high > info.max:
+            raise GrammarError(
+                f"{name} holds {low if low < info.min else high}, beyond {dtype.__name__}"
+            )
+    return np.array(array, dtype=dtype, order="C")
+
+
+def pairs(values: npt.ArrayLike) -> Int32s:
+    """Return rules as int32 [R, 2]."""
+    array = _integers(values, "rules", np.int32)
+    if array.shape == (0,):
+        array = array.reshape(0, 2)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise GrammarError(f"rules must be of shape [R, 2], not {list(array.shape)}")
+    return frozen(array)
+
+
+def row(values: npt.ArrayLike, name: str, dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    """Return one row of integers as `dtype` [n]."""
+    array = _integers(values, name, dtype)
+    if array.ndim != 1:
+        raise GrammarError(f"{name} must have one dimension, not {array.ndim}")
+    return frozen(array)
+
+
+def offsets(values: npt.ArrayLike, name: str, total: int) -> Int64s:
+    """Return offsets as int64 [N + 1]; GrammarError unless they rise from 0 to `total`."""
+    array = row(values, name, np.int64)
+    if len(array) == 0 or array[0] != 0 or array[-1] != total:
+        raise GrammarError(f"{name} must go from 0 to {total}")
+    falling = array[1:] < array[:-1]
+    if falling.any():
+        raise GrammarError(f"{name}[{int(falling.argmax()) + 1}] is smaller than the one before it")
+    return array

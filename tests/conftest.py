@@ -1,0 +1,24 @@
+"""Where tests find each other's generators, and how hard hypothesis tries.
+
+`HYPOTHESIS_PROFILE=deep pytest` draws new examples, and many of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+# For `import strategies` and `import fuzz`: pytest's importlib mode leaves sys.path alone.
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "tools")]
+
+_common = {
+    "deadline": None,  # CI machines pause.
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("fixed", derandomize=True, max_examples=300, **_common)
+settings.register_profile("deep", max_examples=5000, **_common)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
