@@ -45,9 +45,10 @@ public:
     template <class Letter, class Parse>
     void with_names(std::span<const Letter> text, Symbol alphabet_size, Parse parse) {
         if constexpr (sizeof(Letter) == 1) {
-            if (!bytes_ || count() != static_cast<std::size_t>(alphabet_size)) {
+            const Symbol bytes = std::min<Symbol>(alphabet_size, 256);
+            if (!bytes_ || count() != static_cast<std::size_t>(bytes)) {
                 spelling_.clear();
-                for (Symbol letter = 0; letter < alphabet_size; ++letter) spelling_.push_back(letter);
+                for (Symbol letter = 0; letter < bytes; ++letter) spelling_.push_back(letter);
                 bytes_ = true;
             }
             parse(text);

@@ -370,7 +370,12 @@ def test_errors_of_one(arguments: Any, options: Any, error: Any, message: str) -
         (["a", "\ud800"], {}, AlphabetError, "^document 1, position 0: .*lone surrogate"),
         (["ACG", "AXG"], {"alphabet": "dna"}, AlphabetError, "^document 1, position 1: 'X'"),
         *(
-            (["a"], {"threads": n}, ValueError, f"^threads must be at least 1, not {n}")
+            (
+                ["a"],
+                {"threads": n},
+                ValueError,
+                f"^threads must be an integer from 1 to 4096, not {n}",
+            )
             for n in (0, -1)
         ),
         *((["a"], {"threads": n}, (TypeError, ValueError), "^threads") for n in (2.5, "2", 2**40)),

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from laconic import _core
 from laconic.alphabet import Alphabet, Document, Symbols, as_alphabet
+from laconic.arrays import alphabet_size_of
 from laconic.grammar import Grammar, GrammarError, Grammars, trusted_grammars
 
 __all__ = ["Codec", "compress", "compress_many"]
@@ -24,6 +25,7 @@ _OPTIONS: dict[str, frozenset[str]] = {
     "none": frozenset(),
 }
 _NO_LIMIT = 0xFFFFFFFF
+_MOST_THREADS = 4096
 
 
 class Options(TypedDict, total=False):
@@ -68,7 +70,7 @@ class Codec:
             value = getattr(self, option)
             if value is None and option != "min_count":
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            if not _is_integer(value) or value < least:
                 raise ValueError(f"{option} must be an integer of at least {least}, not {value!r}")
         if self.letters not in ("known", "seen"):
             raise ValueError(f'letters must be "known" or "seen", not {self.letters!r}')
@@ -125,8 +127,8 @@ def compress_many(
     codec = _as_codec(codec, options)
     if threads is None:
         threads = _processors()
-    elif threads < 1:
-        raise ValueError(f"threads must be at least 1, not {threads}")
+    elif not _is_integer(threads) or not 1 <= threads <= _MOST_THREADS:
+        raise ValueError(f"threads must be an integer from 1 to {_MOST_THREADS}, not {threads!r}")
     if isinstance(documents, (str, bytes, bytearray, memoryview)):
         raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
     parts: list[Any] = list(documents)
@@ -194,15 +196,17 @@ def _terminals(document: npt.ArrayLike, what: str) -> Symbols:
 
 def _alphabet_size(symbols: Symbols, alphabet_size: int | None) -> int:
     if alphabet_size is not None:
-        if not 1 <= alphabet_size < 1 << 31:
-            raise ValueError(f"alphabet_size must be from 1 to 2^31 - 1, not {alphabet_size}")
-        return int(alphabet_size)
+        return alphabet_size_of(alphabet_size)
     if symbols.size == 0:
         return 1
     largest = int(symbols.max())
     if largest >= (1 << 31) - 1:
         raise GrammarError(f"terminal {largest} leaves no room for rules")
     return max(1, largest + 1)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _processors() -> int:

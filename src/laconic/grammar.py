@@ -129,9 +129,15 @@ class Grammar:
         kept = self.reachable()
         if kept.all():
             return self
-        names = np.arange(self.alphabet_size + len(kept), dtype=np.int32)
-        names[self.alphabet_size :] = self.alphabet_size - 1 + np.cumsum(kept)
-        return trusted_grammar(self.alphabet_size, names[self.rules[kept]], names[self.sequence])
+        rule_names = self.alphabet_size - 1 + np.cumsum(kept, dtype=np.int32)
+
+        def renamed(symbols: Int32s) -> Int32s:
+            rule = np.maximum(symbols - self.alphabet_size, 0)
+            return np.where(symbols < self.alphabet_size, symbols, rule_names[rule])
+
+        return trusted_grammar(
+            self.alphabet_size, renamed(self.rules[kept]), renamed(self.sequence)
+        )
 
     def show(
         self,
@@ -305,7 +311,7 @@ class Grammars:
 
     def __repr__(self) -> str:
         return (
-            f"<Grammars: {len(self)} documents, {int(self.expanded_lengths.sum())} terminals as "
+            f"<Grammars: {len(self)} documents, {sum(self.expanded_lengths.tolist())} terminals as "
             f"sequences of {len(self.sequence)} symbols and {len(self.rules)} rules>"
         )
 
