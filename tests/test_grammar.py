@@ -281,9 +281,9 @@ def test_a_grammar_is_a_value(grammar: Grammar) -> None:
         assert copied.rules.dtype == np.int32
         assert not copied.rules.flags.writeable
     others = [
-        Grammar(257, [[97, 98], [257, 257]], [258, 257]),
-        Grammar(256, [[97, 98], [256, 97]], [257, 256]),
-        Grammar(256, [[97, 98], [256, 256]], [257, 256, 0]),
+        Grammar(300, [[97, 98], [256, 256]], [256, 257]),
+        Grammar(256, [[97, 98], [256, 97]], [256, 257]),
+        Grammar(256, [[97, 98], [256, 256]], [256, 257, 0]),
         compress("ababab", "none"),
     ]
     assert all(grammar != other for other in others)
@@ -365,6 +365,9 @@ def test_grammars_by_example() -> None:
     assert many[1:] == many[-2:] == compress_many(["", "banana"])
     assert many[:1] != many[1:]
     assert many != list(many)
+    cuts = [([0, 1, 1], [0, 1, 2]), ([0, 0, 1], [0, 1, 2]), ([0, 1, 1], [0, 2, 2])]
+    assert len({Grammars(2, [[0, 1]], rules, [0, 0], symbols) for rules, symbols in cuts}) == 3
+    assert Grammars(2, [], [0], [], [0]) != Grammars(3, [], [0], [], [0])
     assert list(many[2:1]) == list(many[5:]) == []
     with pytest.raises(IndexError, match="without a step"):
         many[::2]

@@ -188,7 +188,7 @@ def spoiled_array(random: Random, array: Any, end: int) -> Any:
 
 def built(size: Any, rules: Any, sequence: Any) -> Grammar | None:
     """The grammar, or None if it is refused; what is certainly one must not be."""
-    grammar = attempt(Grammar, size, rules, sequence, refuses=GrammarError)
+    grammar: Grammar | None = attempt(Grammar, size, rules, sequence, refuses=GrammarError)
     if grammar is None:
         same(is_grammar(size, rules, sequence), False)
     return grammar

@@ -20,7 +20,7 @@ __all__ = ["Grammar", "GrammarError", "Grammars"]
 _EXPANSION_LIMIT = 1 << 30
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Grammar:
     """One document as rules and a sequence; immutable, and checked when it comes from outside.
 
@@ -41,10 +41,12 @@ class Grammar:
     rules: Int32s
     sequence: Int32s
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alphabet_size", alphabet_size_of(self.alphabet_size))
-        object.__setattr__(self, "rules", pairs(self.rules))
-        object.__setattr__(self, "sequence", row(self.sequence, "sequence", np.int32))
+    def __init__(self, alphabet_size: int, rules: npt.ArrayLike, sequence: npt.ArrayLike) -> None:
+        self.__dict__.update(
+            alphabet_size=alphabet_size_of(alphabet_size),
+            rules=pairs(rules),
+            sequence=row(sequence, "sequence", np.int32),
+        )
         _core.check(self.alphabet_size, self.rules, self.sequence)
         _ = self._starts  # A document too long to count is refused here, not at first use.
 
@@ -222,7 +224,7 @@ class Grammar:
         return repr(alphabet.decode_bytes(terminals).decode(errors="replace")) + more
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class Grammars:
     """The grammars of many documents over one alphabet, laid end to end; immutable and checked.
 
@@ -244,12 +246,22 @@ class Grammars:
     sequence: Int32s
     sequence_offsets: Int64s
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alphabet_size", alphabet_size_of(self.alphabet_size))
-        object.__setattr__(self, "rules", pairs(self.rules))
-        object.__setattr__(self, "sequence", row(self.sequence, "sequence", np.int32))
-        for name, total in (("rule_offsets", self.rules), ("sequence_offsets", self.sequence)):
-            object.__setattr__(self, name, offsets(getattr(self, name), name, len(total)))
+    def __init__(
+        self,
+        alphabet_size: int,
+        rules: npt.ArrayLike,
+        rule_offsets: npt.ArrayLike,
+        sequence: npt.ArrayLike,
+        sequence_offsets: npt.ArrayLike,
+    ) -> None:
+        all_rules, all_symbols = pairs(rules), row(sequence, "sequence", np.int32)
+        self.__dict__.update(
+            alphabet_size=alphabet_size_of(alphabet_size),
+            rules=all_rules,
+            rule_offsets=offsets(rule_offsets, "rule_offsets", len(all_rules)),
+            sequence=all_symbols,
+            sequence_offsets=offsets(sequence_offsets, "sequence_offsets", len(all_symbols)),
+        )
         if len(self.rule_offsets) != len(self.sequence_offsets):
             raise GrammarError(
                 f"rule_offsets are for {len(self.rule_offsets) - 1} documents, "
