@@ -5,7 +5,7 @@ turns, round by round, because shared machines drift: read the ratios, not the m
 
     python benchmarks/compress.py                    # everything; a few minutes
     python benchmarks/compress.py --quick            # a smoke run on little data
-    python benchmarks/compress.py --json out.json    # where the figures go
+    python benchmarks/compress.py --keep             # to benchmarks/results, for `make docs`
 """
 
 from __future__ import annotations
@@ -145,9 +145,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="little data, few rounds")
-    parser.add_argument(
-        "--json", type=Path, help="default: benchmarks/results/<machine>-<date>.json"
-    )
+    parser.add_argument("--json", type=Path, help="default: build/benchmarks/<machine>-<date>.json")
+    parser.add_argument("--keep", action="store_true", help="write to benchmarks/results instead")
     arguments = parser.parse_args()
     quick = arguments.quick
     about = describe()
@@ -190,7 +189,9 @@ def main() -> None:
         print_table(title, figures["large"][title]["rows"], columns)
 
     name = f"{about['machine_name']}-{about['date']}.json"
-    out = arguments.json or Path(__file__).parent / "results" / name
+    root = Path(__file__).parent.parent
+    folder = root / ("benchmarks/results" if arguments.keep else "build/benchmarks")
+    out = arguments.json or folder / name
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(figures, indent=1) + "\n")
     print(f"\nFigures in {out}")

@@ -24,6 +24,7 @@ _OPTIONS: dict[str, frozenset[str]] = {
     "lzd": frozenset({"letters"}),
     "none": frozenset(),
 }
+_TEXT = (str, bytes, bytearray, memoryview)
 _NO_LIMIT = 0xFFFFFFFF
 _MOST_THREADS = 4096
 
@@ -97,8 +98,8 @@ def compress(
     [2, 2]
     """
     codec = _as_codec(codec, options)
-    if isinstance(document, (str, bytes, bytearray, memoryview)):
-        alphabet = as_alphabet(alphabet)
+    if isinstance(document, _TEXT):
+        alphabet = _alphabet_of_text(alphabet, alphabet_size)
         symbols, alphabet_size = alphabet.encode(document), alphabet.size
     else:
         symbols = _terminals(document, "the document")
@@ -129,18 +130,18 @@ def compress_many(
         threads = _processors()
     elif not _is_integer(threads) or not 1 <= threads <= _MOST_THREADS:
         raise ValueError(f"threads must be an integer from 1 to {_MOST_THREADS}, not {threads!r}")
-    if isinstance(documents, (str, bytes, bytearray, memoryview)):
+    if isinstance(documents, _TEXT):
         raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
     parts: list[Any] = list(documents)
-    if parts and not isinstance(parts[0], (str, bytes, bytearray, memoryview)):
-        rows = [_terminals(part, f"document {i}") for i, part in enumerate(parts)]
-        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        symbols: Symbols = np.concatenate(rows)
-        alphabet_size = _alphabet_size(symbols, alphabet_size)
-    else:
-        alphabet = as_alphabet(alphabet)
+    if isinstance(parts[0], _TEXT) if parts else alphabet_size is None:
+        alphabet = _alphabet_of_text(alphabet, alphabet_size)
         symbols, offsets = alphabet.encode_many(parts)
         alphabet_size = alphabet.size
+    else:
+        rows = [_terminals(part, f"document {i}") for i, part in enumerate(parts)]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        symbols = np.concatenate([np.zeros(0, np.uint8), *rows])
+        alphabet_size = _alphabet_size(symbols, alphabet_size)
     return _compress(symbols, offsets, alphabet_size, codec, threads)
 
 
@@ -175,6 +176,12 @@ def _as_codec(codec: CodecName | Codec, options: Options) -> Codec:
         if option not in _OPTIONS[codec]:
             raise ValueError(f"{option} is not an option of {codec!r}")
     return made
+
+
+def _alphabet_of_text(alphabet: str | Alphabet, alphabet_size: int | None) -> Alphabet:
+    if alphabet_size is not None:
+        raise ValueError("alphabet_size is for documents of integers; text is read with alphabet")
+    return as_alphabet(alphabet)
 
 
 def _terminals(document: npt.ArrayLike, what: str) -> Symbols:
