@@ -211,7 +211,7 @@ SHOWN = [
         "   257     3       2  a ' '      'a '\n"
         "   258     3       2  b '\\n'     'b\\n'\n"
         "   259     3       4  257 258    'a b\\n'\n"
-        "and 1 more rules\n",
+        "and 1 more rule\n",
     ),
     (
         Grammar(300, [[7, 299], [300, 300], [0, 0]], [301] * 2),
@@ -225,7 +225,7 @@ SHOWN = [
     (
         Grammar(4, [[3, 3], *([k, k] for k in range(4, 9))], [9]),
         {"alphabet": "dna", "rows": 99},
-        "<Grammar: 64 terminals as a sequence of 1 symbols and 6 rules>\n"
+        "<Grammar: 64 terminals as a sequence of 1 symbol and 6 rules>\n"
         "symbol  used  length  rule  expansion\n"
         "     4    32       2  T T   'TT'\n"
         "     5    16       4  4 4   'TTTT'\n"

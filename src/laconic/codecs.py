@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -75,6 +75,10 @@ class Codec:
                 raise ValueError(f"{option} must be an integer of at least {least}, not {value!r}")
         if self.letters not in ("known", "seen"):
             raise ValueError(f'letters must be "known" or "seen", not {self.letters!r}')
+        for field in fields(self)[1:]:
+            foreign = field.name not in _OPTIONS[self.name]
+            if foreign and getattr(self, field.name) != field.default:
+                raise ValueError(f"{field.name} is not an option of {self.name!r}")
 
 
 def compress(
@@ -103,7 +107,7 @@ def compress(
         symbols, alphabet_size = alphabet.encode(document), alphabet.size
     else:
         symbols = _terminals(document, "the document")
-        alphabet_size = _alphabet_size(symbols, alphabet_size)
+        alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet)
     offsets = np.array([0, len(symbols)], np.int64)
     return _compress(symbols, offsets, alphabet_size, codec, threads=1)[0]
 
@@ -141,7 +145,7 @@ def compress_many(
         rows = [_terminals(part, f"document {i}") for i, part in enumerate(parts)]
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         symbols = np.concatenate([np.zeros(0, np.uint8), *rows])
-        alphabet_size = _alphabet_size(symbols, alphabet_size)
+        alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet)
     return _compress(symbols, offsets, alphabet_size, codec, threads)
 
 
@@ -171,11 +175,7 @@ def _as_codec(codec: CodecName | Codec, options: Options) -> Codec:
         if options:
             raise ValueError(f"pass options to Codec, not beside it: {', '.join(sorted(options))}")
         return codec
-    made = Codec(codec, **options)
-    for option in options:
-        if option not in _OPTIONS[codec]:
-            raise ValueError(f"{option} is not an option of {codec!r}")
-    return made
+    return Codec(codec, **options)
 
 
 def _alphabet_of_text(alphabet: str | Alphabet, alphabet_size: int | None) -> Alphabet:
@@ -201,7 +201,9 @@ def _terminals(document: npt.ArrayLike, what: str) -> Symbols:
     return array.astype(np.int32)
 
 
-def _alphabet_size(symbols: Symbols, alphabet_size: int | None) -> int:
+def _alphabet_size(symbols: Symbols, alphabet_size: int | None, alphabet: str | Alphabet) -> int:
+    if alphabet not in ("bytes", Alphabet.bytes()):
+        raise ValueError("alphabet is for text; integers are terminals already")
     if alphabet_size is not None:
         return alphabet_size_of(alphabet_size)
     if symbols.size == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from typing import Any, TextIO, overload
 
 import numpy as np
@@ -14,6 +15,7 @@ from laconic import _core
 from laconic._core import GrammarError
 from laconic.alphabet import Alphabet, Symbols, as_alphabet
 from laconic.arrays import Int32s, Int64s, alphabet_size_of, frozen, offsets, pairs, row
+from laconic.show import print_rules, several
 
 __all__ = ["Grammar", "GrammarError", "Grammars"]
 
@@ -83,13 +85,13 @@ class Grammar:
         bounds = np.cumsum(np.bincount(self.depths)[1:])
         return np.split(order, bounds[:-1]) if len(order) else []
 
-    def expand(self, limit: int = _EXPANSION_LIMIT) -> Symbols:
+    def expand(self, limit: int | None = _EXPANSION_LIMIT) -> Symbols:
         """Return the terminals of the document, of the smallest dtype that holds the alphabet.
 
         A small grammar may stand for more terminals than any memory holds, so GrammarError is
-        raised beyond `limit` before anything is allocated. O(n).
+        raised beyond `limit` before anything is allocated; None means no limit. O(n).
         """
-        if self.expanded_length > limit:
+        if limit is not None and self.expanded_length > limit:
             raise GrammarError(
                 f"the document has {self.expanded_length} terminals, more than limit={limit}; "
                 "pass a larger limit if you trust it, or read parts with substring()"
@@ -102,6 +104,7 @@ class Grammar:
         The first call also indexes the grammar, in O(R + n'). Raises IndexError unless
         0 <= i <= j <= expanded_length.
         """
+        i, j = index(i), index(j)
         if not 0 <= i <= j <= self.expanded_length:
             raise IndexError(f"[{i}:{j}] is not within the {self.expanded_length} terminals")
         return _core.expand(
@@ -114,11 +117,13 @@ class Grammar:
             j,
         )
 
-    def text(self, alphabet: str | Alphabet = "bytes", limit: int = _EXPANSION_LIMIT) -> str:
+    def text(self, alphabet: str | Alphabet = "bytes", limit: int | None = _EXPANSION_LIMIT) -> str:
         """Return the document as str; AlphabetError if it is no text, GrammarError past `limit`."""
         return self._alphabet(alphabet).decode(self.expand(limit))
 
-    def to_bytes(self, alphabet: str | Alphabet = "bytes", limit: int = _EXPANSION_LIMIT) -> bytes:
+    def to_bytes(
+        self, alphabet: str | Alphabet = "bytes", limit: int | None = _EXPANSION_LIMIT
+    ) -> bytes:
         """Return the document as bytes; GrammarError past `limit`."""
         return self._alphabet(alphabet).decode_bytes(self.expand(limit))
 
@@ -162,25 +167,12 @@ class Grammar:
         if alphabet is None and self.alphabet_size == 256:
             alphabet = "bytes"
         spell = None if alphabet is None else self._alphabet(alphabet)
-        print(repr(self), file=file)
-        if len(self.rules) == 0 or rows <= 0:
-            return
-        table = [["symbol", "used", "length", "rule", "expansion"]]
-        for k in np.argsort(-self.occurrences, kind="stable")[:rows].tolist():
-            rule = " ".join(_spelled(s, self.alphabet_size, spell) for s in self.rules[k].tolist())
-            numbers = (self.alphabet_size + k, self.occurrences[k], self.expanded_lengths[k])
-            table.append([*map(str, numbers), rule, self._preview(k, spell)])
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for *figures, rule, expansion in table:
-            line = [word.rjust(width) for word, width in zip(figures, widths, strict=False)]
-            print(*line, rule.ljust(widths[3]), expansion, sep="  ", file=file)
-        if len(self.rules) > rows:
-            print(f"and {len(self.rules) - rows} more rules", file=file)
+        print_rules(self, spell, rows, file)
 
     def __repr__(self) -> str:
         return (
-            f"<Grammar: {self.expanded_length} terminals as a sequence of {len(self.sequence)} "
-            f"symbols and {len(self.rules)} rules>"
+            f"<Grammar: {several(self.expanded_length, 'terminal')} as a sequence of "
+            f"{several(len(self.sequence), 'symbol')} and {several(len(self.rules), 'rule')}>"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -210,18 +202,6 @@ class Grammar:
                 f"{alphabet.size}; pass the alphabet it was compressed with"
             )
         return alphabet
-
-    def _preview(self, k: int, alphabet: Alphabet | None, width: int = 40) -> str:
-        length = min(int(self.expanded_lengths[k]), width)
-        symbol = np.array([self.alphabet_size + k], np.int32)
-        start = np.array([0, self.expanded_lengths[k]], np.int64)
-        terminals = _core.expand(
-            self.alphabet_size, self.rules, symbol, self.expanded_lengths, start, 0, length
-        )
-        more = "…" if length < self.expanded_lengths[k] else ""
-        if alphabet is None:
-            return " ".join(map(str, terminals.tolist())) + more
-        return repr(alphabet.decode_bytes(terminals).decode(errors="replace")) + more
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -307,13 +287,13 @@ class Grammars:
         return len(self.rule_offsets) - 1
 
     @overload
-    def __getitem__(self, index: int) -> Grammar: ...
+    def __getitem__(self, which: int) -> Grammar: ...
     @overload
-    def __getitem__(self, index: slice) -> Grammars: ...
-    def __getitem__(self, index: int | slice) -> Grammar | Grammars:
-        if isinstance(index, slice):
-            return self._slice(*index.indices(len(self)))
-        i = range(len(self))[index]  # IndexError and negative numbers as for a list
+    def __getitem__(self, which: slice) -> Grammars: ...
+    def __getitem__(self, which: int | slice) -> Grammar | Grammars:
+        if isinstance(which, slice):
+            return self._slice(*which.indices(len(self)))
+        i = range(len(self))[which]  # IndexError and negative numbers as for a list
         rules = self.rules[self.rule_offsets[i] : self.rule_offsets[i + 1]]
         sequence = self.sequence[self.sequence_offsets[i] : self.sequence_offsets[i + 1]]
         return trusted_grammar(self.alphabet_size, rules, sequence)
@@ -323,8 +303,9 @@ class Grammars:
 
     def __repr__(self) -> str:
         return (
-            f"<Grammars: {len(self)} documents, {sum(self.expanded_lengths.tolist())} terminals as "
-            f"sequences of {len(self.sequence)} symbols and {len(self.rules)} rules>"
+            f"<Grammars: {several(len(self), 'document')}, "
+            f"{several(sum(self.expanded_lengths.tolist()), 'terminal')} as sequences of "
+            f"{several(len(self.sequence), 'symbol')} and {several(len(self.rules), 'rule')}>"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -366,13 +347,6 @@ class Grammars:
             self.sequence[symbols[0] : symbols[-1]],
             symbols - symbols[0],
         )
-
-
-def _spelled(symbol: int, alphabet_size: int, alphabet: Alphabet | None) -> str:
-    if alphabet is None or symbol >= alphabet_size:
-        return str(symbol)
-    letter = alphabet.decode_bytes([symbol]).decode(errors="backslashreplace")
-    return letter if letter.isprintable() and not letter.isspace() else repr(letter)
 
 
 def trusted_grammar(alphabet_size: int, rules: Int32s, sequence: Int32s) -> Grammar:

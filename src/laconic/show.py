@@ -1,0 +1,61 @@
+"""A grammar for people to read: its rules, what they stand for and how often they are used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+
+from laconic import _core
+from laconic.alphabet import Alphabet
+
+if TYPE_CHECKING:
+    from laconic.grammar import Grammar
+
+__all__ = ["print_rules", "several"]
+
+_PREVIEW = 40  # terminals of an expansion that are shown
+
+
+def several(count: int, thing: str) -> str:
+    """Return "1 rule", "2 rules"."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+
+
+def print_rules(
+    grammar: Grammar, alphabet: Alphabet | None, rows: int, file: TextIO | None
+) -> None:
+    """Print up to `rows` rules, those used most first; terminals are numbers without an alphabet."""
+    print(repr(grammar), file=file)
+    shown = max(0, min(rows, len(grammar.rules)))
+    if shown:
+        table = [["symbol", "used", "length", "rule", "expansion"]]
+        for k in np.argsort(-grammar.occurrences, kind="stable")[:shown].tolist():
+            rule = " ".join(_symbol(s, grammar, alphabet) for s in grammar.rules[k].tolist())
+            numbers = (grammar.alphabet_size + k, grammar.occurrences[k])
+            length = int(grammar.expanded_lengths[k])
+            table.append([*map(str, (*numbers, length)), rule, _expansion(k, grammar, alphabet)])
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for *figures, rule, expansion in table:
+            line = [word.rjust(width) for word, width in zip(figures, widths, strict=False)]
+            print(*line, rule.ljust(widths[3]), expansion, sep="  ", file=file)
+    if shown < len(grammar.rules):
+        print(f"and {several(len(grammar.rules) - shown, 'more rule')}", file=file)
+
+
+def _symbol(symbol: int, grammar: Grammar, alphabet: Alphabet | None) -> str:
+    if alphabet is None or symbol >= grammar.alphabet_size:
+        return str(symbol)
+    letter = alphabet.decode_bytes([symbol]).decode(errors="backslashreplace")
+    return letter if letter.isprintable() and not letter.isspace() else repr(letter)
+
+
+def _expansion(k: int, grammar: Grammar, alphabet: Alphabet | None) -> str:
+    size, lengths = grammar.alphabet_size, grammar.expanded_lengths
+    symbol, starts = np.array([size + k], np.int32), np.array([0, lengths[k]], np.int64)
+    end = min(int(lengths[k]), _PREVIEW)
+    terminals = _core.expand(size, grammar.rules, symbol, lengths, starts, 0, end)
+    more = "…" if end < lengths[k] else ""
+    if alphabet is None:
+        return " ".join(map(str, terminals.tolist())) + more
+    return repr(alphabet.decode_bytes(terminals).decode(errors="replace")) + more
