@@ -24,6 +24,7 @@ void check_length(std::size_t length) {
 
 void check(const GrammarView& grammar) {
     if (grammar.alphabet_size < 1) throw GrammarError("alphabet_size must be at least 1");
+    if (grammar.rules.size() % 2 != 0) throw GrammarError("a rule has two symbols, the last has one");
     if (grammar.rule_count() > static_cast<std::size_t>(kMaxSymbol - grammar.alphabet_size))
         throw GrammarError("alphabet_size and the number of rules together exceed 2^31 - 1");
     const Symbol end = grammar.alphabet_size + static_cast<Symbol>(grammar.rule_count());

@@ -21,12 +21,13 @@ namespace {
 template <class Sym, class Id>
 class RepairOf {
 public:
-    // Letters, rules and pairs are at most one and a half times as many as cells, and must fit Sym and Id.
+    // Symbols number at most one and a half times the cells, pairs about two and a half times: they fit Sym and Id.
     static constexpr std::size_t kMaxLength = sizeof(Id) == 2 ? 20000 : kMaxDocument;
 
     template <class Letter>
     void compress(std::span<const Letter> text, Symbol alphabet_size, const RepairOptions& options, Output& out) {
         options_ = options;
+        options_.min_count = std::max(options.min_count, 2u);  // a rule for a pair that occurs once only adds
         options_.max_rules = std::min(options.max_rules, static_cast<std::uint32_t>(kMaxSymbol - alphabet_size));
         out_ = &out;
         alphabet_size_ = alphabet_size;
@@ -191,7 +192,7 @@ private:
                           known_[at(left)].length + known_[at(right)].length, 0, 0});
 
         pairs_.reserve(std::min(2 * count, 2 * known_.size()));
-        if (count == 2)
+        if (count == 2 && listed_)
             replace_two(places[0], places[1], symbol, left, right);
         else
             replace_many(places, count, symbol, left, right);
@@ -242,21 +243,17 @@ private:
         pairs_.count(id) -= counted;
     }
 
-    // Most pairs occur twice. Their neighbours make a frequent pair only if they are the same at both places.
+    // Most pairs occur twice. Their neighbours make a frequent pair only if they are the same at both places, which
+    // they are not if the places touch, or at either end of the document.
     void replace_two(std::size_t p, std::size_t q, Sym symbol, Sym left, Sym right) {
         const Neighbours first = substitute(p, symbol, left, right);
         const Neighbours second = substitute(q, symbol, left, right);
-        if (second.before == p) return;
         const Sym before = cells_[first.before], after = cells_[first.after];
-        if (before == cells_[second.before] && before != 0 && fits(before, symbol))
-            add_pair_of_two(before, symbol, first.before, second.before);
-        if (after == cells_[second.after] && after != 0 && fits(symbol, after)) add_pair_of_two(symbol, after, p, q);
-    }
-
-    void add_pair_of_two(Sym left, Sym right, std::size_t p, std::size_t q) {
-        const Id id =
-            listed_ ? pairs_.add_listed(left, right, p, q) : pairs_.add({left, right, static_cast<Start>(p)}, 2);
-        cells_.pair(p) = cells_.pair(q) = id;
+        if (before == cells_[second.before] && fits(before, symbol))
+            cells_.pair(first.before) = cells_.pair(second.before) =
+                pairs_.add_listed(before, symbol, first.before, second.before);
+        if (after == cells_[second.after] && fits(symbol, after))
+            cells_.pair(p) = cells_.pair(q) = pairs_.add_listed(symbol, after, p, q);
     }
 
     void replace_many(const Id* places, std::size_t count, Sym symbol, Sym left, Sym right) {

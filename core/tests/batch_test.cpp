@@ -183,6 +183,10 @@ void check_bad_input() {
     CHECK_THROWS((compress_text<std::int32_t>({-1}, {0, 1}, kMaxSymbol)), GrammarError, "symbol -1 is outside");
     CHECK_THROWS((compress_text<std::int32_t>({kMaxSymbol}, {0, 1}, kMaxSymbol)), GrammarError,
                  "is outside the alphabet");
+    // The document is named where there are several; an empty one before it holds nothing to blame.
+    CHECK_THROWS((compress_text<Byte>({0, 9, 1}, {0, 1, 1, 3}, 2)), GrammarError, "document 2: symbol 9 is outside");
+    CHECK_THROWS((compress_text<Byte>({9, 0, 1}, {0, 0, 1, 3}, 2)), GrammarError, "document 1: symbol 9 is outside");
+    CHECK_THROWS((compress_text<Byte>({0, 1, 9}, {0, 1, 3, 3}, 2)), GrammarError, "document 1: symbol 9 is outside");
     compress_text<Byte>({0, 255}, {0, 2}, 256);
     compress_text<std::uint16_t>({0, 65535}, {0, 2}, 65536);
     compress_text<std::int32_t>({0, kMaxSymbol - 1}, {0, 2}, kMaxSymbol);

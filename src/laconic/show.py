@@ -25,7 +25,7 @@ def several(count: int, thing: str) -> str:
 def print_rules(
     grammar: Grammar, alphabet: Alphabet | None, rows: int, file: TextIO | None
 ) -> None:
-    """Print up to `rows` rules, those used most first; terminals are numbers without an alphabet."""
+    """Print up to `rows` rules, those used most first; without an alphabet, as numbers."""
     print(repr(grammar), file=file)
     shown = max(0, min(rows, len(grammar.rules)))
     if shown:
