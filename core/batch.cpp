@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -32,8 +31,9 @@ public:
             case Codec::Kind::none:
                 break;
         }
-        out.sequence.reserve(out.sequence.size() + text.size());
-        for (Letter letter : text) out.sequence.push_back(static_cast<Symbol>(letter));
+        const std::size_t begin = out.sequence.size();
+        out.sequence.resize(begin + text.size());
+        std::copy(text.begin(), text.end(), out.sequence.begin() + begin);
     }
 
 private:
@@ -41,6 +41,17 @@ private:
     Repair repair_;
     Lz78 lz78_;
     Lzd lzd_;
+};
+
+struct Worker {
+    explicit Worker(const Codec& options) : codec(options) {}
+    Workspace codec;
+    Output out;  // of all its shares, one after the other: a buffer for each would cost as much as compressing
+};
+
+// Where a share's grammars are until all are put in order.
+struct Place {
+    std::size_t worker, rules, sequence;
 };
 
 // Calls work(i, worker) for i = 0 … count-1, each once, on `threads` threads, while this one polls.
@@ -131,42 +142,47 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
     const std::vector<std::size_t> bounds = split(offsets);
     const std::size_t shares = bounds.size() - 1;
     const std::size_t workers = std::max<std::size_t>(1, std::min<std::size_t>(threads, shares));
-    std::vector<Output> outputs(shares);
-    std::vector<Workspace> workspaces;
-    for (std::size_t worker = 0; worker < workers; ++worker) workspaces.emplace_back(codec);
+    std::vector<Worker> crew;
+    for (std::size_t worker = 0; worker < workers; ++worker) crew.emplace_back(codec);
+    std::vector<Place> places(shares);
 
     const auto compress_share = [&](std::size_t share, std::size_t worker) {
-        Output& out = outputs[share];
+        Output& out = crew[worker].out;
+        places[share] = {worker, out.rules.size(), out.sequence.size()};
         for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
             const std::size_t rules = out.rules.size(), sequence = out.sequence.size();
             const auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
-            workspaces[worker].compress(text.subspan(begin, end - begin), alphabet_size, out);
+            crew[worker].codec.compress(text.subspan(begin, end - begin), alphabet_size, out);
             batch.rule_offsets[i + 1] = static_cast<std::int64_t>((out.rules.size() - rules) / 2);
             batch.sequence_offsets[i + 1] = static_cast<std::int64_t>(out.sequence.size() - sequence);
         }
     };
-    if (shares == 1) {  // starting a thread would take longer than one short document
+    if (shares == 1)  // starting a thread would take longer than one short document
         compress_share(0, 0);
-        batch.rules = std::move(outputs[0].rules);
-        batch.sequence = std::move(outputs[0].sequence);
-        batch.rules.trim();
-        batch.sequence.trim();
-    } else if (shares > 1) {
+    else if (shares > 1)
         parallel(shares, workers, poll, compress_share);
-    }
     sum(batch.rule_offsets);
     sum(batch.sequence_offsets);
-    if (shares <= 1) return batch;
 
+    if (workers == 1) {  // what one worker wrote is in order already
+        batch.rules = std::move(crew[0].out.rules);
+        batch.sequence = std::move(crew[0].out.sequence);
+        batch.rules.trim();
+        batch.sequence.trim();
+        return batch;
+    }
     batch.rules.renew(2 * static_cast<std::size_t>(batch.rule_offsets[offsets.size() - 1]));
     batch.sequence.renew(static_cast<std::size_t>(batch.sequence_offsets[offsets.size() - 1]));
     parallel(shares, workers, poll, [&](std::size_t share, std::size_t) {
-        const Output out = std::move(outputs[share]);
-        const auto copy = [](const Buffer<Symbol>& from, Symbol* to) {
-            if (from.size() > 0) std::memcpy(to, from.data(), from.size() * sizeof(Symbol));
+        const auto [worker, rules, sequence] = places[share];
+        const auto copy = [&](const Buffer<Symbol>& from, std::size_t at, Buffer<Symbol>& to,
+                              const Buffer<std::int64_t>& ends, std::size_t width) {
+            const auto begin = width * static_cast<std::size_t>(ends[bounds[share]]);
+            const auto end = width * static_cast<std::size_t>(ends[bounds[share + 1]]);
+            std::copy(from.begin() + at, from.begin() + at + (end - begin), to.begin() + begin);
         };
-        copy(out.rules, batch.rules.data() + 2 * batch.rule_offsets[bounds[share]]);
-        copy(out.sequence, batch.sequence.data() + batch.sequence_offsets[bounds[share]]);
+        copy(crew[worker].out.rules, rules, batch.rules, batch.rule_offsets, 2);
+        copy(crew[worker].out.sequence, sequence, batch.sequence, batch.sequence_offsets, 1);
     });
     return batch;
 }

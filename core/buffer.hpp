@@ -2,10 +2,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <type_traits>
 #include <utility>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 namespace laconic {
 
@@ -68,6 +73,18 @@ public:
     // Gives memory beyond the elements back to the system.
     void trim() {
         if (size_ < capacity_ && size_ > 0) reallocate(size_);
+    }
+
+    // Asks the system for large pages, where it has them: what is read here and there all over a long buffer
+    // otherwise waits for the page table as long as for the memory.
+    void prefer_huge_pages() {
+#if defined(__linux__)
+        constexpr std::uintptr_t kPage = 4096, kLong = 1 << 22;
+        if (capacity_ * sizeof(T) < kLong) return;
+        const auto begin = (reinterpret_cast<std::uintptr_t>(data_) + kPage - 1) / kPage * kPage;
+        const auto end = reinterpret_cast<std::uintptr_t>(data_ + capacity_) / kPage * kPage;
+        madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#endif
     }
 
     void push_back(T value) {

@@ -19,24 +19,16 @@ public:
     }
 
     std::uint32_t find(std::uint32_t parent, std::uint32_t letter) const {
-        for (std::size_t slot = home(parent, letter);; slot = (slot + 1) & mask_) {
+        const std::uint64_t wanted = key(parent, letter);
+        for (std::size_t slot = home(wanted);; slot = (slot + 1) & mask_) {
             const Edge& edge = edges_[slot];
-            if (edge.child == 0 || (edge.parent == parent && edge.letter == letter)) return edge.child;
+            if (edge.key == wanted) return edge.child;
+            if (edge.key == 0) return 0;
         }
     }
 
     // The child of `parent` along `letter`, to be read, or to be set if it was 0 and then counted by added().
-    std::uint32_t& at(std::uint32_t parent, std::uint32_t letter) {
-        for (std::size_t slot = home(parent, letter);; slot = (slot + 1) & mask_) {
-            Edge& edge = edges_[slot];
-            if (edge.child == 0) {
-                edge.parent = parent;
-                edge.letter = letter;
-                return edge.child;
-            }
-            if (edge.parent == parent && edge.letter == letter) return edge.child;
-        }
-    }
+    std::uint32_t& at(std::uint32_t parent, std::uint32_t letter) { return child_of(key(parent, letter)); }
 
     // Ends every reference that at() returned.
     void added() {
@@ -45,15 +37,31 @@ public:
 
 private:
     struct Edge {
-        std::uint32_t parent, letter, child;
+        std::uint64_t key;  // 0 if there is none
+        std::uint32_t child;
     };
 
-    std::size_t home(std::uint32_t parent, std::uint32_t letter) const {
-        return static_cast<std::size_t>(((std::uint64_t{parent} << 32 ^ letter) * 0x9E3779B97F4A7C15u) >> shift_);
+    std::uint32_t& child_of(std::uint64_t wanted) {
+        for (std::size_t slot = home(wanted);; slot = (slot + 1) & mask_) {
+            Edge& edge = edges_[slot];
+            if (edge.key == wanted) return edge.child;
+            if (edge.key == 0) {
+                edge.key = wanted;
+                return edge.child;
+            }
+        }
+    }
+
+    static std::uint64_t key(std::uint32_t parent, std::uint32_t letter) {
+        return std::uint64_t{parent} << 32 | letter;
+    }
+    std::size_t home(std::uint64_t wanted) const {
+        return static_cast<std::size_t>((wanted * 0x9E3779B97F4A7C15u) >> shift_);
     }
 
     void allocate(std::size_t slots) {
         edges_.renew(slots);
+        edges_.prefer_huge_pages();
         std::memset(static_cast<void*>(edges_.data()), 0, slots * sizeof(Edge));
         mask_ = slots - 1;
         shift_ = 64 - std::countr_zero(slots);
@@ -65,7 +73,7 @@ private:
         edges_ = Buffer<Edge>();
         allocate(2 * slots);
         for (std::size_t i = 0; i < slots; ++i)
-            if (old[i].child != 0) at(old[i].parent, old[i].letter) = old[i].child;
+            if (old[i].key != 0) child_of(old[i].key) = old[i].child;
     }
 
     static constexpr std::size_t kStart = 8192;

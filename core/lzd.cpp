@@ -23,6 +23,20 @@ std::size_t common_prefix(const Name* a, const Name* b, std::size_t limit) {
     return k;
 }
 
+// Whether the first `length` letters at a and b agree; b comes after a, and the text ends at `end`.
+template <class Name>
+bool agree(const Name* a, const Name* b, std::size_t length, const Name* end) {
+    if constexpr (sizeof(Name) == 1 && std::endian::native == std::endian::little) {
+        if (length < 8 && end - b >= 8) {  // most often so, and then one comparison does
+            std::uint64_t x, y;
+            std::memcpy(&x, a, 8);
+            std::memcpy(&y, b, 8);
+            return ((x ^ y) & ((std::uint64_t{1} << 8 * length) - 1)) == 0;
+        }
+    }
+    return common_prefix(a, b, length) == length;
+}
+
 }  // namespace
 
 template <class Letter>
@@ -30,10 +44,10 @@ void Lzd::compress(std::span<const Letter> text, Symbol alphabet_size, LzdLetter
     check_length(text.size());
     letters_.with_names(text, alphabet_size, [&](auto names) {
         edges_.reset(names.size());
-        nodes_.clear();
-        add_node(0, 0, -1);
+        nodes_.renew(1 + letters_.count());
+        nodes_[0] = {0, 0, -1};
         for (std::size_t name = 0; name < letters_.count(); ++name)
-            add_node(0, 1, letters == LzdLetters::known ? letters_[name] : -1);
+            nodes_[1 + name] = {0, 1, letters == LzdLetters::known ? letters_[name] : -1};
         parse(names, alphabet_size, out);
     });
 }
@@ -76,9 +90,9 @@ Lzd::Match Lzd::longest_phrase(std::span<const Name> text, std::size_t start) co
         if (child == 0) break;
         const Node& next = nodes_[child];
         if (next.depth > rest) break;
-        const std::size_t unread = next.depth - depth - 1;
         const Name* const label = text.data() + next.where + depth + 1;
-        if (unread > 0 && common_prefix(label, text.data() + start + depth + 1, unread) < unread) break;
+        const Name* const unread = text.data() + start + depth + 1;
+        if (!agree(label, unread, next.depth - depth - 1, text.data() + text.size())) break;
         node = child;
         phrase = next.symbol >= 0 ? node : phrase;
     }
@@ -112,11 +126,6 @@ void Lzd::add_phrase(std::span<const Name> text, std::size_t start, std::size_t 
         edges_.added();
     }
     nodes_[node].symbol = symbol;
-}
-
-std::uint32_t Lzd::add_node(std::size_t where, std::size_t depth, Symbol symbol) {
-    nodes_.push_back({static_cast<std::uint32_t>(where), static_cast<std::uint32_t>(depth), symbol});
-    return static_cast<std::uint32_t>(nodes_.size() - 1);
 }
 
 template void Lzd::compress(std::span<const std::uint8_t>, Symbol, LzdLetters, Output&);

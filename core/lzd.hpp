@@ -39,7 +39,10 @@ private:
     template <class Name>
     void add_phrase(std::span<const Name> text, std::size_t start, std::size_t length, std::uint32_t node,
                     Symbol symbol);
-    std::uint32_t add_node(std::size_t where, std::size_t depth, Symbol symbol);
+    std::uint32_t add_node(std::size_t where, std::size_t depth, Symbol symbol) {
+        nodes_.push_back({static_cast<std::uint32_t>(where), static_cast<std::uint32_t>(depth), symbol});
+        return static_cast<std::uint32_t>(nodes_.size() - 1);
+    }
 
     Letters letters_;
     Edges edges_;
