@@ -22,7 +22,7 @@ test: lint types layers core-test python-test
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror $(CXX)
+	@$(BIN)/clang-format --dry-run --Werror $(CXX)
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
@@ -55,16 +55,19 @@ clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/created: constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --constraint constraints.txt scikit-build-core nanobind cmake ninja
+	@echo "Setting up $(VENV) …"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --constraint constraints.txt scikit-build-core nanobind cmake ninja
 	@touch $@
 
 # Editable, so that only a change of C++ or of the packaging needs another build; and without build isolation,
 # so that such a build compiles just the files that changed.
 $(VENV)/installed: $(VENV)/created pyproject.toml $(CORE)
-	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
+	@echo "Building the core, about 20 seconds …"
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
-	PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev,bench]"
+	@echo "Installing what the tests need …"
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev,bench]"
 	@touch $@

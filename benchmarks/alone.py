@@ -39,6 +39,7 @@ def main() -> None:
     else:
         grammar = laconic.compress(data, laconic.Codec(contestant))  # type: ignore[arg-type]
         figures["sequence"], figures["rules"] = len(grammar.sequence), len(grammar.rules)
+        figures["bytes"] = int(-(-laconic.Grammars.concatenate([grammar]).packed_bits[0] // 8))
         figures["symbols_per_byte"] = (len(grammar.sequence) + 2 * len(grammar.rules)) / len(data)
     figures["mb_per_s"] = len(data) / (time.perf_counter() - started) / 1e6
     figures["peak_memory_per_byte"] = (memory("VmHWM") - before) / len(data)

@@ -27,8 +27,9 @@ GrammarView view(Symbol alphabet_size, const Rules& rules, const Array<Symbol>& 
     return {alphabet_size, {rules.data(), 2 * rules.shape(0)}, view(sequence)};
 }
 
-// Hands a buffer over to NumPy without copying it.
-template <class T>
+// Hands a buffer over to NumPy without copying it. Parts of a grammar are read-only for good, since the core
+// trusts them; terminals (Element = T, not const) are the caller's.
+template <class T, class Element = const T>
 nb::object to_numpy(Buffer<T>&& values, std::size_t columns = 1) {
     auto held = std::make_unique<Buffer<T>>(std::move(values));
     held->reserve(1);  // NumPy wants an address even for an empty array
@@ -36,7 +37,7 @@ nb::object to_numpy(Buffer<T>&& values, std::size_t columns = 1) {
     const std::size_t shape[] = {held->size() / columns, columns};
     nb::capsule owner(held.get(), [](void* buffer) noexcept { delete static_cast<Buffer<T>*>(buffer); });
     held.release();
-    return nb::cast(nb::ndarray<nb::numpy, T>(data, columns == 1 ? 1 : 2, shape, owner));
+    return nb::cast(nb::ndarray<nb::numpy, Element>(data, columns == 1 ? 1 : 2, shape, owner));
 }
 
 // Lets Ctrl-C through while other threads compress.
@@ -51,6 +52,8 @@ nb::tuple compress_documents(Array<Letter> text, Array<std::int64_t> offsets, Sy
                              std::uint32_t max_expansion, bool letters_known, unsigned threads) {
     using Kind = Codec::Kind;
     Codec options;
+    if (codec != "repair" && codec != "lz78" && codec != "lzd" && codec != "none")
+        throw GrammarError("no codec is named " + codec);
     options.kind = codec == "repair" ? Kind::repair
                    : codec == "lz78" ? Kind::lz78
                    : codec == "lzd"  ? Kind::lzd
@@ -75,7 +78,7 @@ nb::object expand_range(const GrammarView& grammar, const Array<std::int64_t>& l
         out.renew(static_cast<std::size_t>(end - begin));
         laconic::expand(grammar, lengths.data(), starts.data(), begin, end, out.data());
     }
-    return to_numpy(std::move(out));
+    return to_numpy<Letter, Letter>(std::move(out));
 }
 
 // Document i of many, whose offsets have been checked.
@@ -130,7 +133,10 @@ NB_MODULE(_core, m) {
         [](Symbol alphabet_size, Rules rules) {
             Buffer<std::int64_t> lengths;
             lengths.renew(rules.shape(0));
-            expanded_lengths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, lengths.data());
+            {
+                const nb::gil_scoped_release release;
+                expanded_lengths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, lengths.data());
+            }
             return to_numpy(std::move(lengths));
         },
         "alphabet_size"_a, "rules"_a);
@@ -140,7 +146,10 @@ NB_MODULE(_core, m) {
         [](Symbol alphabet_size, Array<Symbol> sequence, Array<std::int64_t> lengths) {
             Buffer<std::int64_t> result;
             result.renew(sequence.shape(0) + 1);
-            starts({alphabet_size, {}, view(sequence)}, lengths.data(), result.data());
+            {
+                const nb::gil_scoped_release release;
+                starts({alphabet_size, {}, view(sequence)}, lengths.data(), result.data());
+            }
             return to_numpy(std::move(result));
         },
         "alphabet_size"_a, "sequence"_a, "lengths"_a);
@@ -172,7 +181,10 @@ NB_MODULE(_core, m) {
         [](Symbol alphabet_size, Rules rules) {
             Buffer<std::int32_t> result;
             result.renew(rules.shape(0));
-            depths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, result.data());
+            {
+                const nb::gil_scoped_release release;
+                depths({alphabet_size, {rules.data(), 2 * rules.shape(0)}, {}}, result.data());
+            }
             return to_numpy(std::move(result));
         },
         "alphabet_size"_a, "rules"_a);
@@ -182,7 +194,10 @@ NB_MODULE(_core, m) {
         [](Symbol alphabet_size, Rules rules, Array<Symbol> sequence) {
             Buffer<std::int64_t> counts;
             counts.renew(rules.shape(0));
-            occurrences(view(alphabet_size, rules, sequence), counts.data());
+            {
+                const nb::gil_scoped_release release;
+                occurrences(view(alphabet_size, rules, sequence), counts.data());
+            }
             return to_numpy(std::move(counts));
         },
         "alphabet_size"_a, "rules"_a, "sequence"_a);

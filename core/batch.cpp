@@ -93,6 +93,11 @@ void parallel(std::size_t count, std::size_t threads, const std::function<void()
     if (error) std::rethrow_exception(error);
 }
 
+// How an error names a document; if there is but one it needs no name.
+std::string which(std::size_t document, std::span<const std::int64_t> offsets) {
+    return offsets.size() > 2 ? "document " + std::to_string(document) + ": " : "";
+}
+
 template <class Letter>
 void check_text(std::span<const Letter> text, std::span<const std::int64_t> offsets, Symbol alphabet_size) {
     if (alphabet_size < 1) throw GrammarError("alphabet_size must be at least 1");
@@ -111,8 +116,8 @@ void check_text(std::span<const Letter> text, std::span<const std::int64_t> offs
     };
     const auto bad = std::find_if(text.begin(), text.end(), outside);
     const auto document = std::upper_bound(offsets.begin(), offsets.end(), bad - text.begin()) - offsets.begin() - 1;
-    throw GrammarError((offsets.size() > 2 ? "document " + std::to_string(document) + ": " : "") + "symbol " +
-                       std::to_string(*bad) + " is outside the alphabet 0 … " + std::to_string(alphabet_size - 1));
+    throw GrammarError(which(static_cast<std::size_t>(document), offsets) + "symbol " + std::to_string(*bad) +
+                       " is outside the alphabet 0 … " + std::to_string(alphabet_size - 1));
 }
 
 // Runs of documents of about equal length, so that short documents do not pay for being handed out one by one.
@@ -152,7 +157,11 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
         for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
             const std::size_t rules = out.rules.size(), sequence = out.sequence.size();
             const auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
-            crew[worker].codec.compress(text.subspan(begin, end - begin), alphabet_size, out);
+            try {
+                crew[worker].codec.compress(text.subspan(begin, end - begin), alphabet_size, out);
+            } catch (const GrammarError& error) {
+                throw GrammarError(which(i, offsets) + error.what());
+            }
             batch.rule_offsets[i + 1] = static_cast<std::int64_t>((out.rules.size() - rules) / 2);
             batch.sequence_offsets[i + 1] = static_cast<std::int64_t>(out.sequence.size() - sequence);
         }

@@ -17,9 +17,10 @@ public:
     void rename(std::span<const Letter> text, Symbol alphabet_size, Put put) {
         spelling_.clear();
         bytes_ = false;
-        if (alphabet_size <= kDirect) {
-            for (std::size_t known = names_.size(); known < static_cast<std::size_t>(alphabet_size); ++known)
-                names_.push_back(0);
+        // A table over the alphabet, unless it is much larger than the text.
+        const auto letters = static_cast<std::size_t>(alphabet_size);
+        if (letters <= std::max({kDirect, names_.size(), text.size()})) {
+            for (std::size_t known = names_.size(); known < letters; ++known) names_.push_back(0);
             for (std::size_t i = 0; i < text.size(); ++i) {
                 std::uint32_t& name = names_[static_cast<std::size_t>(text[i])];
                 if (name == 0) {
@@ -63,9 +64,9 @@ public:
     Symbol operator[](std::size_t name) const { return spelling_[name]; }
 
 private:
-    static constexpr Symbol kDirect = 1 << 21;  // holds every Unicode code point
-    Buffer<std::uint32_t> names_;               // by letter: its name + 1, 0 = not seen in this document
-    Buffer<Symbol> spelling_;                   // by name: the letter
+    static constexpr std::size_t kDirect = 1 << 16;
+    Buffer<std::uint32_t> names_;  // by letter: its name + 1, 0 = not seen in this document
+    Buffer<Symbol> spelling_;      // by name: the letter
     Buffer<std::uint32_t> text_;
     bool bytes_ = false;
 };

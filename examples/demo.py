@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
 import time
-import zlib
 from typing import get_args
 
 import laconic
@@ -31,7 +31,7 @@ def main() -> None:
         sample = laconic.samples.load(name)
         documents = sample.train.documents + sample.test.documents
         characters = sum(map(len, documents))
-        gzip_bits = 8 * sum(len(zlib.compress(text.encode(), 6)) for text in documents)
+        gzip_bits = 8 * sum(len(gzip.compress(text.encode(), 6)) for text in documents)
         for codec in get_args(CodecName):
             started = time.perf_counter()
             grammars = laconic.compress_many(documents, codec, alphabet=alphabet)

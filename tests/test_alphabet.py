@@ -317,14 +317,14 @@ def test_dna_names_the_letter_and_the_cure() -> None:
     error = refusal(Alphabet.dna().encode_many, ["ACGT", "", "", "A" * 17 + "NN", "N"])
     assert str(error) == (
         "document 3, position 17: 'N' is not in the alphabet 'dna' (ACGT); "
-        'pass other="letter" to read it as a fifth letter'
+        "the alphabet 'dna_n' reads it as a fifth letter"
     )
     assert (error.document, error.position) == (3, 17)
     assert error.reason.startswith("'N' is not")
     error = refusal(Alphabet.dna().encode, "ACgN")
     assert str(error) == (
         "position 2: 'g' is not in the alphabet 'dna' (ACGT); "
-        "pass ignore_case=True to read it as 'G'"
+        "Alphabet.dna(ignore_case=True) reads it as 'G'"
     )
     assert (error.document, error.position) == (None, 2)
     assert refusal(Alphabet.dna(ignore_case=True).encode, "acgtn").position == 4
@@ -438,7 +438,8 @@ def test_decode_refuses_what_is_not_a_symbol(alphabet: Alphabet, way: str) -> No
 def test_decode_names_the_byte_that_is_not_utf8() -> None:
     error = refusal(Alphabet.bytes().decode, [0xC3, 0xA9, 0xFF])
     assert str(error) == (
-        "position 2: the bytes are not UTF-8 (invalid start byte); use decode_bytes"
+        "position 2: the bytes are not UTF-8 (invalid start byte); "
+        "use decode_bytes, or Grammar.to_bytes"
     )
     assert (error.document, error.position) == (None, 2)
 

@@ -362,7 +362,7 @@ def test_errors_of_one(arguments: Any, options: Any, error: Any, message: str) -
         ([1, 2], {}, TypeError, "^document 0 must be"),
         (["a", 5], {}, TypeError, "^document 1 must be str or bytes, not int"),
         ([b"a", [1]], {}, TypeError, "^document 1 must be str or bytes, not list"),
-        ([[1], "a"], {}, TypeError, "^document 1 must be .*, not str"),
+        ([[1], "a"], {}, TypeError, "^document 1 is text, document 0 is integers"),
         ([[1], [2.5]], {}, TypeError, "^document 1 must be .* integers, not float64"),
         ([[1], [-2]], {}, GrammarError, "^document 1: terminals"),
         ([[1], [7]], {"alphabet_size": 3}, GrammarError, "^document 1: symbol 7 is outside"),

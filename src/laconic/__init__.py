@@ -1,4 +1,4 @@
-"""Laconic learns directly from grammar-compressed text.
+"""Laconic learns directly from grammar-compressed text; so far it has the compressor.
 
 >>> import laconic
 >>> grammar = laconic.compress("aababcababcabcd", codec="repair", min_count=3)

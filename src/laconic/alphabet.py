@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import json
+import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -14,7 +15,8 @@ import numpy.typing as npt
 
 __all__ = ["Alphabet", "AlphabetError", "Document", "Symbols", "as_alphabet"]
 
-Document: TypeAlias = str | bytes | bytearray | memoryview
+BYTES_LIKE = (bytes, bytearray, memoryview, mmap.mmap)
+Document: TypeAlias = str | bytes | bytearray | memoryview | mmap.mmap
 Symbols: TypeAlias = npt.NDArray[np.integer[Any]]
 
 # Zhang et al. 2015 list 70 characters and the hyphen twice, so one position is never used. It is
@@ -92,6 +94,7 @@ class Alphabet:
     ) -> Alphabet:
         """Return ACGT; with other="letter" also N, which stands for whatever else occurs.
 
+        That includes acgt, as soft-masked genomes have it, unless `ignore_case` reads them as ACGT.
         Lossless as it stands. Raises AlphabetError for another value of `other`.
         """
         if other not in ("error", "letter"):
@@ -188,7 +191,9 @@ class Alphabet:
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            reason = f"the bytes are not UTF-8 ({error.reason}); use decode_bytes"
+            reason = (
+                f"the bytes are not UTF-8 ({error.reason}); use decode_bytes, or Grammar.to_bytes"
+            )
             raise AlphabetError(reason, position=error.start) from None
 
     def decode_bytes(self, symbols: npt.ArrayLike) -> builtins.bytes:
@@ -260,9 +265,9 @@ class Alphabet:
         if index >= 0 and symbols[index] == _MISSING:
             reason = f"{text[index]!r} is not in the alphabet {self.name!r} ({self.characters}); "
             if text[index] in "acgt":
-                reason += f"pass ignore_case=True to read it as {text[index].upper()!r}"
+                reason += f"Alphabet.dna(ignore_case=True) reads it as {text[index].upper()!r}"
             else:
-                reason += 'pass other="letter" to read it as a fifth letter'
+                reason += "the alphabet 'dna_n' reads it as a fifth letter"
             if offsets is None:
                 raise AlphabetError(reason, position=index)
             number = int(np.searchsorted(offsets, index, side="right")) - 1
@@ -331,7 +336,7 @@ def _offsets(parts: list[str] | list[bytes]) -> npt.NDArray[np.int64]:
 
 
 def _several(documents: Iterable[Document], caller: str) -> Iterable[Document]:
-    if isinstance(documents, (str, bytes, bytearray, memoryview)):
+    if isinstance(documents, (str, *BYTES_LIKE)):
         one = type(documents).__name__
         raise TypeError(f"{caller} takes many documents, not one {one}; pass [document]")
     return documents
@@ -345,7 +350,7 @@ def _as_bytes(document: Document, number: int | None) -> bytes:
             reason = f"{document[error.start]!r} is a lone surrogate, which UTF-8 cannot hold; "
             reason += 'replace it, e.g. with text.encode("utf-8", "replace")'
             raise AlphabetError(reason, document=number, position=error.start) from None
-    if isinstance(document, (bytes, bytearray, memoryview)):
+    if isinstance(document, BYTES_LIKE):
         return bytes(document)
     which = "a document" if number is None else f"document {number}"
     raise TypeError(f"{which} must be str or bytes, not {type(document).__name__}")

@@ -17,9 +17,9 @@ _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 
 def frozen(array: _Array) -> _Array:
-    """Return the array itself, no longer writeable."""
+    """Return the array, no longer writeable: of a view NumPy does not let the flag be set again."""
     array.flags.writeable = False
-    return array
+    return array.view()
 
 
 def alphabet_size_of(alphabet_size: object) -> int:

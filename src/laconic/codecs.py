@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laconic import _core
-from laconic.alphabet import Alphabet, Document, Symbols, as_alphabet
+from laconic.alphabet import BYTES_LIKE, Alphabet, Document, Symbols, as_alphabet
 from laconic.arrays import alphabet_size_of
 from laconic.grammar import Grammar, GrammarError, Grammars, trusted_grammars
 
@@ -24,7 +24,7 @@ _OPTIONS: dict[str, frozenset[str]] = {
     "lzd": frozenset({"letters"}),
     "none": frozenset(),
 }
-_TEXT = (str, bytes, bytearray, memoryview)
+_TEXT = (str, *BYTES_LIKE)
 _NO_LIMIT = 0xFFFFFFFF
 _MOST_THREADS = 4096
 
@@ -142,6 +142,9 @@ def compress_many(
         symbols, offsets = alphabet.encode_many(parts)
         alphabet_size = alphabet.size
     else:
+        for i, part in enumerate(parts):
+            if isinstance(part, _TEXT):
+                raise TypeError(f"document {i} is text, document 0 is integers; do not mix them")
         rows = [_terminals(part, f"document {i}") for i, part in enumerate(parts)]
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         symbols = np.concatenate([np.zeros(0, np.uint8), *rows])
@@ -171,6 +174,10 @@ def _compress(
 
 
 def _as_codec(codec: CodecName | Codec, options: Options) -> Codec:
+    for option in options:
+        if option not in Options.__annotations__:
+            names = ", ".join(sorted(Options.__annotations__))
+            raise TypeError(f"no option is named {option!r}; the options of codecs are {names}")
     if isinstance(codec, Codec):
         if options:
             raise ValueError(f"pass options to Codec, not beside it: {', '.join(sorted(options))}")
@@ -191,11 +198,13 @@ def _terminals(document: npt.ArrayLike, what: str) -> Symbols:
         raise TypeError(f"{what} must be text, bytes or one row of integers") from None
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size > 0):
         kind = type(document).__name__ if array.ndim == 0 else f"{array.dtype} {list(array.shape)}"
-        raise TypeError(f"{what} must be text, bytes or one row of integers, not {kind}")
+        cure = "; use compress_many for several documents" if array.dtype.kind in "US" else ""
+        raise TypeError(f"{what} must be text, bytes or one row of integers, not {kind}{cure}")
     if array.size == 0:
-        return np.zeros(0, np.int32)
+        return np.zeros(0, np.uint8)
     if array.dtype in (np.uint8, np.uint16, np.int32):
-        return np.ascontiguousarray(array)
+        # Other threads could change what is not ours while the core, without the GIL, trusts it.
+        return array.copy() if array.flags.writeable else np.require(array, requirements=["C", "A"])
     if int(array.min()) < 0 or int(array.max()) >= 1 << 31:
         raise GrammarError(f"{what}: terminals must be from 0 to 2^31 - 2")
     return array.astype(np.int32)

@@ -251,9 +251,13 @@ class Grammars:
         _ = self.expanded_lengths  # As in Grammar: a document too long to count is refused here.
 
     @classmethod
-    def concatenate(cls, grammars: Iterable[Grammar]) -> Grammars:
+    def concatenate(cls, grammars: Iterable[Grammar | Grammars]) -> Grammars:
         """Return grammars over one alphabet as one; GrammarError if they differ or are none."""
-        parts = list(grammars)
+        parts: list[Grammar] = []
+        for item in grammars:
+            parts.extend(item if isinstance(item, Grammars) else [item])
+        if not all(isinstance(part, Grammar) for part in parts):
+            raise TypeError("concatenate takes Grammar and Grammars only")
         sizes = sorted({part.alphabet_size for part in parts})
         if len(sizes) != 1:
             raise GrammarError(f"grammars over one alphabet are wanted, these are over {sizes}")
@@ -293,7 +297,10 @@ class Grammars:
     def __getitem__(self, which: int | slice) -> Grammar | Grammars:
         if isinstance(which, slice):
             return self._slice(*which.indices(len(self)))
-        i = range(len(self))[which]  # IndexError and negative numbers as for a list
+        i = index(which)
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"document {i} of {len(self)}")
+        i %= len(self)
         rules = self.rules[self.rule_offsets[i] : self.rule_offsets[i + 1]]
         sequence = self.sequence[self.sequence_offsets[i] : self.sequence_offsets[i + 1]]
         return trusted_grammar(self.alphabet_size, rules, sequence)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 __all__ = ["Sample", "Split", "load", "names"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Split:
     """Documents and the label of each, in the same order."""
 
@@ -32,6 +32,9 @@ class Split:
     def __len__(self) -> int:
         """Return the number of documents."""
         return len(self.documents)
+
+    def __repr__(self) -> str:
+        return f"<Split: {len(self)} documents>"
 
 
 @dataclass(frozen=True)
