@@ -54,9 +54,11 @@ struct Place {
     std::size_t worker, rules, sequence;
 };
 
-// Calls work(i, worker) for i = 0 … count-1, each once, on `threads` threads, while this one polls.
+// Calls work(i, worker) for i = 0 … count-1, each once, on `threads` threads, while this one polls. Sets `stop` when
+// something is thrown, and throws it on when all threads have ended.
 template <class Work>
-void parallel(std::size_t count, std::size_t threads, const std::function<void()>& poll, const Work& work) {
+void parallel(std::size_t count, std::size_t threads, const std::function<void()>& poll, std::atomic<bool>& stop,
+              const Work& work) {
     std::atomic<std::size_t> next = 0;
     std::mutex mutex;
     std::condition_variable finished;
@@ -66,6 +68,7 @@ void parallel(std::size_t count, std::size_t threads, const std::function<void()
         const std::lock_guard lock(mutex);
         if (!error) error = std::current_exception();
         next = count;
+        stop = true;
     };
     const auto run = [&](std::size_t worker) {
         try {
@@ -120,12 +123,15 @@ void check_text(std::span<const Letter> text, std::span<const std::int64_t> offs
                        " is outside the alphabet 0 … " + std::to_string(alphabet_size - 1));
 }
 
+constexpr std::size_t kShare = 1 << 17;  // letters
+
 // Runs of documents of about equal length, so that short documents do not pay for being handed out one by one.
 std::vector<std::size_t> split(std::span<const std::int64_t> offsets) {
-    constexpr std::int64_t kShare = 1 << 17;
     std::vector<std::size_t> bounds{0};
-    for (std::size_t i = 1; i < offsets.size(); ++i)
-        if (i + 1 == offsets.size() || offsets[i] - offsets[bounds.back()] >= kShare) bounds.push_back(i);
+    for (std::size_t i = 1; i < offsets.size(); ++i) {
+        const auto size = static_cast<std::size_t>(offsets[i] - offsets[bounds.back()]);
+        if (i + 1 == offsets.size() || size >= kShare) bounds.push_back(i);
+    }
     return bounds;
 }
 
@@ -150,6 +156,8 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
     std::vector<Worker> crew;
     for (std::size_t worker = 0; worker < workers; ++worker) crew.emplace_back(codec);
     std::vector<Place> places(shares);
+    std::atomic<bool> stop = false;
+    for (Worker& worker : crew) worker.out.stop = &stop;
 
     const auto compress_share = [&](std::size_t share, std::size_t worker) {
         Output& out = crew[worker].out;
@@ -166,10 +174,10 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
             batch.sequence_offsets[i + 1] = static_cast<std::int64_t>(out.sequence.size() - sequence);
         }
     };
-    if (shares == 1)  // starting a thread would take longer than one short document
-        compress_share(0, 0);
-    else if (shares > 1)
-        parallel(shares, workers, poll, compress_share);
+    if (text.size() < kShare)  // starting a thread would take longer than one short document
+        for (std::size_t share = 0; share < shares; ++share) compress_share(share, 0);
+    else
+        parallel(shares, workers, poll, stop, compress_share);
     sum(batch.rule_offsets);
     sum(batch.sequence_offsets);
 
@@ -182,7 +190,7 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
     }
     batch.rules.renew(2 * static_cast<std::size_t>(batch.rule_offsets[offsets.size() - 1]));
     batch.sequence.renew(static_cast<std::size_t>(batch.sequence_offsets[offsets.size() - 1]));
-    parallel(shares, workers, poll, [&](std::size_t share, std::size_t) {
+    parallel(shares, workers, poll, stop, [&](std::size_t share, std::size_t) {
         const auto [worker, rules, sequence] = places[share];
         const auto copy = [&](const Buffer<Symbol>& from, std::size_t at, Buffer<Symbol>& to,
                               const Buffer<std::int64_t>& ends, std::size_t width) {

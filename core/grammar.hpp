@@ -1,6 +1,7 @@
 // A grammar: rules and the sequence that remains of one document, and what can be asked of it unexpanded.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,10 +17,20 @@ using Symbol = std::int32_t;
 inline constexpr Symbol kMaxSymbol = std::numeric_limits<Symbol>::max();
 inline constexpr std::size_t kMaxDocument = 0xFFFFFF00;  // codecs keep positions in 32 bits
 
+// Thrown out of a codec whose result is no longer wanted.
+struct Stopped {};
+
 // Grammars laid end to end, as a codec writes them: rule k of a document stands at rules[2k], rules[2k+1].
 struct Output {
     Buffer<Symbol> rules;
     Buffer<Symbol> sequence;
+    const std::atomic<bool>* stop = nullptr;  // another thread may set it
+
+    void add_rule(Symbol left, Symbol right) {
+        if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw Stopped();
+        const Symbol rule[] = {left, right};
+        rules.append(rule, 2);
+    }
 };
 
 // A grammar somebody else holds. Terminals are 0 … alphabet_size-1; rule k defines alphabet_size + k.

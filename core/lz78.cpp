@@ -36,9 +36,8 @@ void Lz78::parse(std::span<const Name> text, Symbol alphabet_size, Output& out) 
             out.sequence.push_back(phrases_[node]);
             break;
         }
-        const Symbol rule[] = {phrases_[node], letters_[text[i++]]};
         if (next == kMaxSymbol) throw GrammarError("the alphabet leaves no room for so many rules");
-        out.rules.append(rule, 2);
+        out.add_rule(phrases_[node], letters_[text[i++]]);
         phrases_.push_back(next);
         out.sequence.push_back(next++);
     }

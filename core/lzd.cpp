@@ -71,9 +71,8 @@ void Lzd::parse(std::span<const Name> text, Symbol alphabet_size, Output& out) {
         }
         const std::uint32_t second = longest_phrase(text, middle).phrase;
         const std::size_t end = middle + (second == 0 ? 1 : nodes_[second].depth);
-        const Symbol rule[] = {nodes_[first].symbol, second == 0 ? letters_[text[middle]] : nodes_[second].symbol};
         if (next == kMaxSymbol) throw GrammarError("the alphabet leaves no room for so many rules");
-        out.rules.append(rule, 2);
+        out.add_rule(nodes_[first].symbol, second == 0 ? letters_[text[middle]] : nodes_[second].symbol);
         out.sequence.push_back(next);
         add_phrase(text, start, end - start, start + nodes_[reached].depth <= end ? reached : first, next++);
         start = end;

@@ -186,8 +186,7 @@ private:
         pairs_.count(id) = 0;
 
         const auto symbol = static_cast<Sym>(known_.size());
-        const Symbol rule[] = {known_[at(left)].name, known_[at(right)].name};
-        out_->rules.append(rule, 2);
+        out_->add_rule(known_[at(left)].name, known_[at(right)].name);
         known_.push_back({alphabet_size_ + static_cast<Symbol>(rule_count_++),
                           known_[at(left)].length + known_[at(right)].length, 0, 0});
 

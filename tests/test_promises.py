@@ -1,9 +1,11 @@
-"""The same input gives the same grammar on every platform: what it was when this was written."""
+"""What README and the docstrings promise, each promise with a test that can fail."""
 
 from __future__ import annotations
 
 import hashlib
 import mmap
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,3 +66,23 @@ def test_an_index_that_is_not_there_is_named() -> None:
 def test_an_option_that_is_not_there_is_named() -> None:
     with pytest.raises(TypeError, match=r"no option is named 'mincount'; the options .* min_count"):
         compress("abab", mincount=3)  # type: ignore[call-arg]
+
+
+INTERRUPTED = """
+import os, signal, threading, numpy
+from laconic import compress
+text = numpy.random.default_rng(0).integers(0, 100, 40_000_000, dtype="u1")
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    compress(text, {codec!r})
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends itself SIGINT")
+@pytest.mark.parametrize("codec", ["repair", "lzd", "lz78"])
+def test_ctrl_c_stops_one_long_document(codec: str) -> None:
+    code = INTERRUPTED.format(codec=codec)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "interrupted\n", done.stderr
