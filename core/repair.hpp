@@ -26,7 +26,8 @@ public:
     Repair(Repair&&) noexcept;
 
     // Appends the grammar of `text`, whose letters are 0 … alphabet_size-1, to `out`.
-    // O(n log n) time at worst, O(n) on real text; 8 bytes a letter at first, up to 12 + pairs later.
+    // O(n log n) time at worst, O(n) on real text; 8 bytes a letter, and 4 to 20 more
+    // for a while if the text has thousands of different letters.
     template <class Letter>
     void compress(std::span<const Letter> text, Symbol alphabet_size, const RepairOptions& options, Output& out);
 

@@ -210,7 +210,8 @@ class Grammars:
 
     Document i has rules[rule_offsets[i]:rule_offsets[i + 1]] (int32 [ΣR, 2]), numbered from
     alphabet_size again, and sequence[sequence_offsets[i]:sequence_offsets[i + 1]] (int32 [Σn']).
-    Offsets are int64 [N + 1]. Raises GrammarError, which names the document, for anything else.
+    Offsets are int64 [N + 1]. Raises GrammarError for anything else, with the document where one is
+    to blame. A document taken out, grammars[i], is a view: it keeps the whole batch in memory.
 
     >>> from laconic import compress_many
     >>> grammars = compress_many(["abab", "", "banana"])
