@@ -15,7 +15,6 @@ import json
 import statistics
 import subprocess
 import sys
-import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -23,21 +22,14 @@ from typing import Any
 
 import zstandard
 from data import ecoli_genome, english_documents, large_english, mutated_copies
-from machine import describe, processors
+from machine import describe
+from threads import CODECS, seconds_of
 from tokenizers import Tokenizer, models, trainers
 
 import laconic
 from laconic import Grammars
 
-CODECS = ("repair", "lzd", "lz78")
 Figures = dict[str, Any]
-
-
-def seconds_of(work: Callable[[], object]) -> float:
-    """Return the seconds one call takes."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def train_tokenizer(document: str) -> int:
@@ -89,21 +81,12 @@ def short_documents(documents: list[str], rounds: int, learned: int) -> Figures:
     return {"documents": len(documents), "bytes_per_document": letters, "rows": rows}
 
 
-def thread_scaling(documents: list[str], rounds: int) -> Figures:
-    """Seconds for all documents on 1, 2, … threads, in turns; speed-ups against one thread."""
-    counts = [n for n in (1, 2, 4, 8, 16) if n <= processors()]
-    rows: Figures = {}
-    for codec in CODECS:
-        seconds: dict[int, list[float]] = {n: [] for n in counts}
-        for _ in range(rounds):
-            for n in counts:
-                work = lambda n=n, codec=codec: laconic.compress_many(documents, codec, threads=n)  # noqa: E731
-                seconds[n].append(seconds_of(work))
-        speedup = {
-            n: statistics.median([a / b for a, b in zip(seconds[1], seconds[n], strict=True)])
-            for n in counts
-        }
-        rows[codec] = {"seconds": seconds, "speedup": speedup}
+def thread_scaling(quick: bool) -> Figures:
+    """Speed-up by threads, in a process of its own: what malloc kept of other work would count."""
+    script = Path(__file__).with_name("threads.py")
+    command: list[str | Path] = [sys.executable, script, *(["--quick"] if quick else [])]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    rows: Figures = json.loads(done.stdout)
     return rows
 
 
@@ -165,7 +148,7 @@ def main() -> None:
     }
     print_table(f"{len(documents)} documents of 728 bytes ({source})", short["rows"], columns)
 
-    figures["threads"] = thread_scaling(documents, rounds=2 if quick else 7)
+    figures["threads"] = thread_scaling(quick)
     print("\nSpeed-up by threads")
     for codec, row in figures["threads"].items():
         print(f"{codec:12}" + "".join(f"{n:>4}: {s:.2f}" for n, s in row["speedup"].items()))

@@ -6,6 +6,8 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -43,15 +45,86 @@ private:
     Lzd lzd_;
 };
 
-struct Worker {
-    explicit Worker(const Codec& options) : codec(options) {}
-    Workspace codec;
-    Output out;  // of all its shares, one after the other: a buffer for each would cost as much as compressing
+struct Size {
+    std::size_t rules = 0, sequence = 0;  // symbols
 };
 
-// Where a share's grammars are until all are put in order.
-struct Place {
-    std::size_t worker, rules, sequence;
+struct alignas(128) Worker {  // on a cache line shared by two, each would wait for the other
+    explicit Worker(const Codec& options) : codec(options) {}
+    Workspace codec;
+    Output out;                     // grammars of the shares it holds, one after the other
+    std::vector<std::size_t> held;  // ascending
+};
+
+// Makes room for what is to come, if it is like the part that is done: growing step by step would copy again and again.
+void reserve_all(Buffer<Symbol>& buffer, std::size_t size, double done) {
+    constexpr double kMargin = 1.05, kMost = 1 << 28;  // a wrong guess must not take more memory than there is
+    const double wanted = kMargin * static_cast<double>(size) / done;
+    if (wanted <= kMost) buffer.reserve(static_cast<std::size_t>(wanted));
+}
+
+// Joins grammars in the order of their shares, which workers finish in any order. A worker copies its shares to their
+// places as soon as all before them are finished, so that it holds little, in memory that is warm: touching new memory
+// for the first time costs as much as compressing.
+class Joined {
+public:
+    explicit Joined(std::vector<double> letters_before)
+        : letters_before_(std::move(letters_before)),
+          sizes_(letters_before_.size() - 1),
+          begins_(letters_before_.size()) {}
+
+    // To be called by the worker that has appended the grammars of `share` to its output.
+    void finish(std::size_t share, Size size, Worker& worker) {
+        worker.held.push_back(share);
+        {
+            const std::lock_guard lock(mutex_);
+            sizes_[share] = size;
+            for (; known_ < sizes_.size() && sizes_[known_]; ++known_)
+                begins_[known_ + 1] = {begins_[known_].rules + sizes_[known_]->rules,
+                                       begins_[known_].sequence + sizes_[known_]->sequence};
+            if (share >= known_) return;
+        }
+        place(worker);
+    }
+
+    // Copies what the worker holds, whose places must be known: those of all shares are, once all are finished.
+    void place(Worker& worker) {
+        if (worker.held.empty()) return;
+        const Size end = begins_[worker.held.back() + 1];
+        {
+            const std::unique_lock lock(growing_);
+            const double done = letters_before_[worker.held.back() + 1] / letters_before_.back();
+            reserve_all(rules_, end.rules, done);
+            reserve_all(sequence_, end.sequence, done);
+            if (rules_.size() < end.rules) rules_.resize(end.rules);
+            if (sequence_.size() < end.sequence) sequence_.resize(end.sequence);
+        }
+        const std::shared_lock lock(growing_);
+        const Symbol *rules = worker.out.rules.data(), *sequence = worker.out.sequence.data();
+        for (const std::size_t share : worker.held) {
+            std::copy_n(rules, sizes_[share]->rules, rules_.begin() + begins_[share].rules);
+            std::copy_n(sequence, sizes_[share]->sequence, sequence_.begin() + begins_[share].sequence);
+            rules += sizes_[share]->rules;
+            sequence += sizes_[share]->sequence;
+        }
+        worker.out.rules.clear();
+        worker.out.sequence.clear();
+        worker.held.clear();
+    }
+
+    void move_to(Batch& batch) {
+        batch.rules = std::move(rules_);
+        batch.sequence = std::move(sequence_);
+    }
+
+private:
+    const std::vector<double> letters_before_;  // each share, and all
+    std::mutex mutex_;
+    std::vector<std::optional<Size>> sizes_;  // of the finished shares
+    std::vector<Size> begins_;                // of shares 0 … known_
+    std::size_t known_ = 0;
+    std::shared_mutex growing_;  // held shared to write to the buffers, alone to move them
+    Buffer<Symbol> rules_, sequence_;
 };
 
 // Calls work(i, worker) for i = 0 … count-1, each once, on `threads` threads, while this one polls. Sets `stop` when
@@ -155,13 +228,15 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
     const std::size_t workers = std::max<std::size_t>(1, std::min<std::size_t>(threads, shares));
     std::vector<Worker> crew;
     for (std::size_t worker = 0; worker < workers; ++worker) crew.emplace_back(codec);
-    std::vector<Place> places(shares);
+    std::vector<double> letters_before;
+    for (std::size_t bound : bounds) letters_before.push_back(static_cast<double>(offsets[bound]));
+    Joined joined(letters_before);
     std::atomic<bool> stop = false;
     for (Worker& worker : crew) worker.out.stop = &stop;
 
     const auto compress_share = [&](std::size_t share, std::size_t worker) {
         Output& out = crew[worker].out;
-        places[share] = {worker, out.rules.size(), out.sequence.size()};
+        const Size before{out.rules.size(), out.sequence.size()};
         for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
             const std::size_t rules = out.rules.size(), sequence = out.sequence.size();
             const auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
@@ -172,6 +247,14 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
             }
             batch.rule_offsets[i + 1] = static_cast<std::int64_t>((out.rules.size() - rules) / 2);
             batch.sequence_offsets[i + 1] = static_cast<std::int64_t>(out.sequence.size() - sequence);
+        }
+        if (workers > 1) {
+            joined.finish(share, {out.rules.size() - before.rules, out.sequence.size() - before.sequence},
+                          crew[worker]);
+        } else if (share == 0 && shares > 1) {
+            const double done = letters_before[1] / letters_before.back();
+            reserve_all(out.rules, out.rules.size(), done);
+            reserve_all(out.sequence, out.sequence.size(), done);
         }
     };
     if (text.size() < kShare)  // starting a thread would take longer than one short document
@@ -184,23 +267,12 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
     if (workers == 1) {  // what one worker wrote is in order already
         batch.rules = std::move(crew[0].out.rules);
         batch.sequence = std::move(crew[0].out.sequence);
-        batch.rules.trim();
-        batch.sequence.trim();
-        return batch;
+    } else {
+        parallel(workers, workers, poll, stop, [&](std::size_t i, std::size_t) { joined.place(crew[i]); });
+        joined.move_to(batch);
     }
-    batch.rules.renew(2 * static_cast<std::size_t>(batch.rule_offsets[offsets.size() - 1]));
-    batch.sequence.renew(static_cast<std::size_t>(batch.sequence_offsets[offsets.size() - 1]));
-    parallel(shares, workers, poll, stop, [&](std::size_t share, std::size_t) {
-        const auto [worker, rules, sequence] = places[share];
-        const auto copy = [&](const Buffer<Symbol>& from, std::size_t at, Buffer<Symbol>& to,
-                              const Buffer<std::int64_t>& ends, std::size_t width) {
-            const auto begin = width * static_cast<std::size_t>(ends[bounds[share]]);
-            const auto end = width * static_cast<std::size_t>(ends[bounds[share + 1]]);
-            std::copy(from.begin() + at, from.begin() + at + (end - begin), to.begin() + begin);
-        };
-        copy(crew[worker].out.rules, rules, batch.rules, batch.rule_offsets, 2);
-        copy(crew[worker].out.sequence, sequence, batch.sequence, batch.sequence_offsets, 1);
-    });
+    batch.rules.trim();
+    batch.sequence.trim();
     return batch;
 }
 

@@ -170,7 +170,10 @@ class Alphabet:
         Document k is symbols[offsets[k]:offsets[k + 1]]. Read-only; costs and errors as encode's,
         the errors with the number of the document, from 0.
         """
-        numbered = enumerate(_several(documents, "encode_many"))
+        documents = list(_several(documents, "encode_many"))
+        if self.characters is None and (joined := _joined_ascii(documents)) is not None:
+            return np.frombuffer(joined.encode(), np.uint8), _offsets(documents)
+        numbered = enumerate(documents)
         if self.characters is None:
             parts = [_as_bytes(document, number) for number, document in numbered]
             return np.frombuffer(b"".join(parts), np.uint8), _offsets(parts)
@@ -333,6 +336,15 @@ def _offsets(parts: list[str] | list[bytes]) -> npt.NDArray[np.int64]:
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     offsets.flags.writeable = False
     return offsets
+
+
+def _joined_ascii(documents: list[Document]) -> str | None:
+    # Most text is ASCII, which is UTF-8 as it stands: encoding it whole takes half the time.
+    try:
+        joined = "".join(documents)  # type: ignore[arg-type]
+    except TypeError:  # not all are str
+        return None
+    return joined if joined.isascii() else None
 
 
 def _several(documents: Iterable[Document], caller: str) -> Iterable[Document]:
