@@ -7,6 +7,7 @@
 
 #include "batch.hpp"
 #include "grammar.hpp"
+#include "packed.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -175,6 +176,61 @@ NB_MODULE(_core, m) {
             return to_numpy(std::move(result));
         },
         "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a);
+
+    m.def(
+        "pack_many",
+        [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
+           Array<std::int64_t> sequence_offsets, bool sort) {
+            Packed packed;
+            Buffer<std::int64_t> letter_offsets;
+            {
+                const nb::gil_scoped_release release;
+                Packer packer;
+                packed.left.reserve(rules.shape(0));
+                packed.right.reserve(rules.shape(0));
+                packed.sequence.reserve(sequence.shape(0));
+                letter_offsets.push_back(0);
+                for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i) {
+                    packer.pack(document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i), sort,
+                                packed);
+                    letter_offsets.push_back(static_cast<std::int64_t>(packed.letters.size()));
+                }
+            }
+            return nb::make_tuple(to_numpy(std::move(packed.letters)), to_numpy(std::move(letter_offsets)),
+                                  to_numpy(std::move(packed.left)), to_numpy(std::move(packed.right)),
+                                  to_numpy(std::move(packed.sequence)));
+        },
+        "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a, "sort"_a);
+
+    m.def(
+        "unpack_many",
+        [](Symbol alphabet_size, Array<Symbol> letters, Array<std::int64_t> letter_offsets, Array<Symbol> left,
+           Array<Symbol> right, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
+           Array<std::int64_t> sequence_offsets) {
+            Output out;
+            {
+                const nb::gil_scoped_release release;
+                out.rules.reserve(2 * left.shape(0));
+                out.sequence.reserve(sequence.shape(0));
+                const auto part = [](const Array<Symbol>& all, const Array<std::int64_t>& offsets, std::size_t i) {
+                    const auto begin = static_cast<std::size_t>(offsets.data()[i]),
+                               end = static_cast<std::size_t>(offsets.data()[i + 1]);
+                    return std::span<const Symbol>(all.data() + begin, end - begin);
+                };
+                for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i) {
+                    try {
+                        unpack({part(letters, letter_offsets, i), part(left, rule_offsets, i),
+                                part(right, rule_offsets, i), part(sequence, sequence_offsets, i)},
+                               alphabet_size, out);
+                    } catch (const GrammarError& error) {
+                        throw GrammarError("document " + std::to_string(i) + ": " + error.what());
+                    }
+                }
+            }
+            return nb::make_tuple(to_numpy(std::move(out.rules), 2), to_numpy(std::move(out.sequence)));
+        },
+        "alphabet_size"_a, "letters"_a, "letter_offsets"_a, "left"_a, "right"_a, "rule_offsets"_a, "sequence"_a,
+        "sequence_offsets"_a);
 
     m.def(
         "depths",

@@ -1,4 +1,4 @@
-"""Laconic learns directly from grammar-compressed text; so far it has the compressor.
+"""Laconic learns directly from grammar-compressed text; so far it has the compressor and corpora.
 
 >>> import laconic
 >>> grammar = laconic.compress("aababcababcabcd", codec="repair", min_count=3)
@@ -8,15 +8,22 @@
 'aababcababcabcd'
 """
 
+from typing import TYPE_CHECKING, Any
+
 from laconic import samples
 from laconic.alphabet import Alphabet, AlphabetError
 from laconic.codecs import Codec, compress, compress_many
 from laconic.grammar import Grammar, GrammarError, Grammars
 
+if TYPE_CHECKING:
+    from laconic.corpus import Corpus, CorpusError
+
 __all__ = [
     "Alphabet",
     "AlphabetError",
     "Codec",
+    "Corpus",
+    "CorpusError",
     "Grammar",
     "GrammarError",
     "Grammars",
@@ -25,3 +32,12 @@ __all__ = [
     "samples",
 ]
 __version__ = "0.1.0.dev0"
+
+
+def __getattr__(name: str) -> Any:
+    # Corpora need pyarrow, which takes longer to import than short work takes.
+    if name in ("Corpus", "CorpusError"):
+        from laconic import corpus
+
+        return getattr(corpus, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

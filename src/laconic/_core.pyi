@@ -38,6 +38,24 @@ def expanded_lengths_many(
     sequence: _Symbols,
     sequence_offsets: _Longs,
 ) -> _Longs: ...
+def pack_many(
+    alphabet_size: int,
+    rules: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+    sort: bool,
+) -> tuple[_Symbols, _Longs, _Symbols, _Symbols, _Symbols]: ...
+def unpack_many(
+    alphabet_size: int,
+    letters: _Symbols,
+    letter_offsets: _Longs,
+    left: _Symbols,
+    right: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+) -> tuple[_Symbols, _Symbols]: ...
 def depths(alphabet_size: int, rules: _Symbols) -> npt.NDArray[np.int32]: ...
 def occurrences(alphabet_size: int, rules: _Symbols, sequence: _Symbols) -> _Longs: ...
 def expand(

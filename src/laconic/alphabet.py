@@ -6,8 +6,9 @@ import builtins
 import functools
 import json
 import mmap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -181,6 +182,23 @@ class Alphabet:
         offsets = _offsets(texts)
         return self._look_up("".join(texts), offsets), offsets
 
+    def encode_utf8(
+        self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
+    ) -> tuple[Symbols, npt.NDArray[np.int64]]:
+        """Return what encode_many does for the documents data[offsets[k]:offsets[k + 1]].
+
+        They are bytes for Alphabet.bytes(), which takes them as they are, and UTF-8 for others.
+        """
+        if self.characters is None:
+            return data, offsets
+        if data.size == 0 or int(data.max()) < 0x80:
+            symbols = _symbol_table(self)[:0x80].take(data)
+            symbols.flags.writeable = False
+            self._refuse_missing(symbols, lambda index: chr(data[index]), offsets)
+            return symbols, offsets
+        ends = offsets.tolist()
+        return self.encode_many([data[i:j].tobytes() for i, j in pairwise(ends)])
+
     def decode(self, symbols: npt.ArrayLike) -> str:
         """Return the text of `symbols`, integers [n], in O(n).
 
@@ -263,19 +281,29 @@ class Alphabet:
             chunk = slice(start, start + _CHUNK)
             symbols[chunk] = table.take(_code_points(text[chunk]))
         symbols.flags.writeable = False
-        # argmax gives the first of equals, and no symbol is greater than _MISSING.
-        index = int(symbols.argmax()) if self.other is None and text else -1
-        if index >= 0 and symbols[index] == _MISSING:
-            reason = f"{text[index]!r} is not in the alphabet {self.name!r} ({self.characters}); "
-            if text[index] in "acgt":
-                reason += f"Alphabet.dna(ignore_case=True) reads it as {text[index].upper()!r}"
-            else:
-                reason += "the alphabet 'dna_n' reads it as a fifth letter"
-            if offsets is None:
-                raise AlphabetError(reason, position=index)
-            number = int(np.searchsorted(offsets, index, side="right")) - 1
-            raise AlphabetError(reason, document=number, position=index - int(offsets[number]))
+        self._refuse_missing(symbols, lambda index: text[index], offsets)
         return symbols
+
+    def _refuse_missing(
+        self,
+        symbols: Symbols,
+        character_at: Callable[[int], str],
+        offsets: npt.NDArray[np.int64] | None,
+    ) -> None:
+        # argmax gives the first of equals, and no symbol is greater than _MISSING.
+        index = int(symbols.argmax()) if self.other is None and symbols.size else -1
+        if index < 0 or symbols[index] != _MISSING:
+            return
+        character = character_at(index)
+        reason = f"{character!r} is not in the alphabet {self.name!r} ({self.characters}); "
+        if character in "acgt":
+            reason += f"Alphabet.dna(ignore_case=True) reads it as {character.upper()!r}"
+        else:
+            reason += "the alphabet 'dna_n' reads it as a fifth letter"
+        if offsets is None:
+            raise AlphabetError(reason, position=index)
+        number = int(np.searchsorted(offsets, index, side="right")) - 1
+        raise AlphabetError(reason, document=number, position=index - int(offsets[number]))
 
     def _checked(self, symbols: npt.ArrayLike) -> Symbols:
         try:
@@ -331,7 +359,7 @@ def _code_points(text: str) -> npt.NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
-def _offsets(parts: list[str] | list[bytes]) -> npt.NDArray[np.int64]:
+def _offsets(parts: Sequence[Sized]) -> npt.NDArray[np.int64]:
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     offsets.flags.writeable = False

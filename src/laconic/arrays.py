@@ -9,7 +9,16 @@ import numpy.typing as npt
 
 from laconic._core import GrammarError
 
-__all__ = ["Int32s", "Int64s", "alphabet_size_of", "frozen", "offsets", "pairs", "row"]
+__all__ = [
+    "Int32s",
+    "Int64s",
+    "alphabet_size_of",
+    "arrow_integers",
+    "frozen",
+    "offsets",
+    "pairs",
+    "row",
+]
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -20,6 +29,19 @@ def frozen(array: _Array) -> _Array:
     """Return the array, no longer writeable: of a view NumPy does not let the flag be set again."""
     array.flags.writeable = False
     return array.view()
+
+
+def arrow_integers(array: Any) -> npt.NDArray[Any]:
+    """Return the integers of an Arrow array without nulls, read-only, not copied.
+
+    Its own to_numpy would import pandas wherever that is installed, which takes longer than most
+    of what is done with the integers.
+    """
+    width = array.type.bit_width // 8
+    if len(array) == 0:
+        return np.zeros(0, f"i{width}")
+    values = np.frombuffer(array.buffers()[1], f"<i{width}")
+    return frozen(values[array.offset : array.offset + len(array)])
 
 
 def alphabet_size_of(alphabet_size: object) -> int:

@@ -101,7 +101,7 @@ def compress(
     >>> compress([0, 1, 0, 1], alphabet_size=2).sequence.tolist()
     [2, 2]
     """
-    codec = _as_codec(codec, options)
+    codec = as_codec(codec, options)
     if isinstance(document, _TEXT):
         alphabet = _alphabet_of_text(alphabet, alphabet_size)
         symbols, alphabet_size = alphabet.encode(document), alphabet.size
@@ -109,7 +109,7 @@ def compress(
         symbols = _terminals(document, "the document")
         alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet)
     offsets = np.array([0, len(symbols)], np.int64)
-    return _compress(symbols, offsets, alphabet_size, codec, threads=1)[0]
+    return compress_symbols(symbols, offsets, alphabet_size, codec, threads=1)[0]
 
 
 def compress_many(
@@ -129,7 +129,7 @@ def compress_many(
     >>> compress_many(["to be or not to be", "that is the question"], threads=2)
     <Grammars: 2 documents, 38 terminals as sequences of 28 symbols and 5 rules>
     """
-    codec = _as_codec(codec, options)
+    codec = as_codec(codec, options)
     if threads is None:
         threads = _processors()
     elif not _is_integer(threads) or not 1 <= threads <= _MOST_THREADS:
@@ -149,16 +149,17 @@ def compress_many(
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         symbols = np.concatenate([np.zeros(0, np.uint8), *rows])
         alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet)
-    return _compress(symbols, offsets, alphabet_size, codec, threads)
+    return compress_symbols(symbols, offsets, alphabet_size, codec, threads)
 
 
-def _compress(
+def compress_symbols(
     symbols: Symbols,
     offsets: npt.NDArray[np.int64],
     alphabet_size: int,
     codec: Codec,
     threads: int,
 ) -> Grammars:
+    """Return the grammars of symbols[offsets[i]:offsets[i + 1]], as compress_many does."""
     arrays = _core.compress_many(
         symbols,
         offsets,
@@ -173,7 +174,8 @@ def _compress(
     return trusted_grammars(alphabet_size, *arrays)
 
 
-def _as_codec(codec: CodecName | Codec, options: Options) -> Codec:
+def as_codec(codec: CodecName | Codec, options: Options) -> Codec:
+    """Return the codec of that name with these options, or `codec` itself if there are none."""
     for option in options:
         if option not in Options.__annotations__:
             names = ", ".join(sorted(Options.__annotations__))

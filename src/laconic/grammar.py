@@ -254,22 +254,25 @@ class Grammars:
     @classmethod
     def concatenate(cls, grammars: Iterable[Grammar | Grammars]) -> Grammars:
         """Return grammars over one alphabet as one; GrammarError if they differ or are none."""
-        parts: list[Grammar] = []
-        for item in grammars:
-            parts.extend(item if isinstance(item, Grammars) else [item])
-        if not all(isinstance(part, Grammar) for part in parts):
+        parts = list(grammars)
+        if not all(isinstance(part, (Grammar, Grammars)) for part in parts):
             raise TypeError("concatenate takes Grammar and Grammars only")
         sizes = sorted({part.alphabet_size for part in parts})
         if len(sizes) != 1:
             raise GrammarError(f"grammars over one alphabet are wanted, these are over {sizes}")
-        rule_counts = [0, *(len(part.rules) for part in parts)]
-        sequence_lengths = [0, *(len(part.sequence) for part in parts)]
+
+        def joined(name: str, array: str) -> Int64s:
+            counts = [
+                np.diff(getattr(part, name, [0, len(getattr(part, array))])) for part in parts
+            ]
+            return np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64)
+
         return trusted_grammars(
             sizes[0],
             np.concatenate([part.rules for part in parts]),
-            np.cumsum(rule_counts, dtype=np.int64),
+            joined("rule_offsets", "rules"),
             np.concatenate([part.sequence for part in parts]),
-            np.cumsum(sequence_lengths, dtype=np.int64),
+            joined("sequence_offsets", "sequence"),
         )
 
     @cached_property

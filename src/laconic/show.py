@@ -12,9 +12,10 @@ from laconic.alphabet import Alphabet
 if TYPE_CHECKING:
     from laconic.grammar import Grammar
 
-__all__ = ["print_rules", "several"]
+__all__ = ["print_rules", "print_tree", "several"]
 
 _PREVIEW = 40  # terminals of an expansion that are shown
+_DEEPEST = 40  # level of a tree that is shown
 
 
 def several(count: int, thing: str) -> str:
@@ -59,3 +60,39 @@ def _expansion(k: int, grammar: Grammar, alphabet: Alphabet | None) -> str:
     if alphabet is None:
         return " ".join(map(str, terminals.tolist())) + more
     return repr(alphabet.decode_bytes(terminals).decode(errors="replace")) + more
+
+
+def print_tree(
+    grammar: Grammar, alphabet: Alphabet | None, rows: int, file: TextIO | None = None
+) -> None:
+    """Print the first `rows` symbols of the sequence as trees, each rule in full only once.
+
+    >>> from laconic import compress
+    >>> print_tree(compress("aababcababcabcd", min_count=3), Alphabet.bytes(), rows=3)
+    a
+    256 'ab'
+      a
+      b
+    257 'abc'
+      256 'ab' (as above)
+      c
+    and 4 more symbols
+    """
+    seen: set[int] = set()
+    shown = grammar.sequence[: max(0, rows)].tolist()
+    waiting = [(symbol, 0) for symbol in reversed(shown)]
+    while waiting:
+        symbol, depth = waiting.pop()
+        line = "  " * depth + _symbol(symbol, grammar, alphabet)
+        k = symbol - grammar.alphabet_size
+        if k >= 0:
+            line += " " + _expansion(k, grammar, alphabet)
+            if k in seen or depth == _DEEPEST:
+                line += " (as above)" if k in seen else " (deeper)"
+            else:
+                seen.add(k)
+                left, right = grammar.rules[k].tolist()
+                waiting += [(right, depth + 1), (left, depth + 1)]
+        print(line, file=file)
+    if len(shown) < len(grammar.sequence):
+        print(f"and {several(len(grammar.sequence) - len(shown), 'more symbol')}", file=file)

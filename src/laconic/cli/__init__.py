@@ -1,0 +1,44 @@
+"""The command line: one file per command, which imports what is heavy when it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from cyclopts import App
+
+from laconic import __version__
+from laconic.cli.compress import compress
+from laconic.cli.expand import expand
+from laconic.cli.info import info
+from laconic.cli.show import show
+from laconic.cli.verify import verify
+
+__all__ = ["app", "main"]
+
+app = App(
+    name="laconic",
+    help="Compress documents into small grammars, and learn from them without expanding them.",
+    version=__version__,
+    suppress_keyboard_interrupt=False,
+)
+for _command in (compress, info, show, expand, verify):
+    app.command(_command)
+
+
+def main() -> None:
+    """Run the command; what the user can mend is told in one line, with exit status 1."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("laconic: stopped; what compress has done is kept for --resume", file=sys.stderr)
+        # Threads may be deep in a long document; nothing they do is wanted any more.
+        sys.stderr.flush()
+        os._exit(130)
+    except BrokenPipeError:  # `laconic show … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(0)
+    except (ValueError, OSError, LookupError, ModuleNotFoundError) as error:
+        print(f"laconic: {error}", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(1)

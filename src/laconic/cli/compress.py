@@ -1,0 +1,237 @@
+"""laconic compress: any files to a corpus."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from laconic.alphabet import Alphabet
+from laconic.codecs import Codec, CodecName
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from laconic.engines.shards import Tally
+    from laconic.readers import Documents
+
+__all__ = ["compress"]
+
+
+def compress(
+    inputs: Annotated[list[str], Parameter(negative="")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    text: str | None = None,
+    label: str | None = None,
+    format: Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
+    | None = None,
+    header: bool = True,
+    escapes: Annotated[bool, Parameter(negative="")] = False,
+    codec: CodecName = "repair",
+    min_count: int = 2,
+    max_rules: int | None = None,
+    max_expansion: int | None = None,
+    letters: Literal["known", "seen"] = "known",
+    alphabet: str = "bytes",
+    engine: Literal["local", "ray", "spark"] = "local",
+    workers: int | None = None,
+    on_error: Literal["stop", "skip"] = "stop",
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    force: Annotated[bool, Parameter(negative="")] = False,
+    level: int = 3,
+    shard: int = 64,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    r"""Compress documents into a corpus: a Parquet file of grammars, or a folder of them.
+
+    laconic compress reviews.csv -o reviews.parquet --text text --label stars
+
+    laconic compress 'genomes/*.fa.gz' -o genomes/ --codec lzd --alphabet dna
+
+    laconic compress test.csv.xz -o test.parquet --no-header --text 1 --label 0 --escapes
+
+    Read are CSV, TSV, JSONL, Parquet, .txt (a document per line), FASTA and FASTQ, each plain or as
+    .gz, .bz2, .xz or .zst, and folders with a file per document, in a subfolder per label or none.
+    The other columns come along as they are. What cannot be read stops the work, with file and row.
+
+    Parameters
+    ----------
+    inputs
+        Files, globs, folders or URLs.
+    out
+        A .parquet file, or else a folder of shards. It appears when it is whole.
+    text
+        The column of the text, by name or by position from 0.
+    label
+        The column of the labels, by name or by position from 0.
+    format
+        What the files are, if their names do not tell.
+    header
+        Whether the first row of a CSV names the columns.
+    escapes
+        In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets.
+    codec
+        How grammars are made.
+    min_count
+        Re-Pair replaces pairs that occur this often; 3 is the paper's stated stopping rule.
+    max_rules
+        Re-Pair makes at most this many rules per document.
+    max_expansion
+        No rule of Re-Pair stands for more letters than this.
+    letters
+        LZD knows all letters from the start, or once they have been seen.
+    alphabet
+        bytes, zhang, dna, dna_n, learn (the characters of the input), or a .json file of one.
+    engine
+        Where to compress: threads here, a Ray cluster, or Spark.
+    workers
+        How many at a time; by default as many as there are processors.
+    on_error
+        skip: leave bad rows out, and write them with the reasons to <out>.rejects.jsonl.
+    resume
+        Go on with what was interrupted.
+    force
+        Replace what is there.
+    level
+        Of zstd, 1 to 22: higher is smaller and slower.
+    shard
+        Millions of letters in a shard: at most this is done again after an interruption.
+    json
+        Print what was done as JSON.
+
+    """
+    from laconic.engines import engine_named
+    from laconic.engines.build import build_corpus
+    from laconic.engines.worker import Task
+    from laconic.format import About
+    from laconic.readers import ReadOptions, read
+
+    if not 1 <= level <= 22:
+        raise ValueError(f"--level must be from 1 to 22, not {level}")
+    if shard < 1:
+        raise ValueError(f"--shard must be at least 1, not {shard}")
+    sharded = out.suffix != ".parquet" or out.is_dir()
+    if resume and out.exists() and not out.with_name(out.name + ".partial").exists():
+        print(f"{out} is there already, and whole", file=sys.stderr)
+        return
+    options = ReadOptions(
+        format=format,
+        text=_column(text),
+        label=_column(label),
+        header=header,
+        escapes=escapes,
+        on_error=on_error,
+        part_bytes=4 << 20,
+    )
+    documents = read(inputs, options)
+    about = About(
+        Codec(codec, min_count, max_rules, max_expansion, letters),
+        _alphabet(alphabet, documents),
+        documents.text,
+        documents.label,
+        documents.layout,
+    )
+    started = time.perf_counter()
+    with _Progress(documents) as progress:
+        tally, rejects = build_corpus(
+            documents,
+            out,
+            Task(about, on_error),
+            engine_named(engine, workers),
+            sharded=sharded,
+            level=level,
+            resume=resume,
+            force=force,
+            shard_letters=shard * 1_000_000,
+            progress=progress,
+        )
+    seconds = time.perf_counter() - started
+    _report(out, tally, rejects, seconds, json)
+
+
+def _column(name: str | None) -> str | int | None:
+    return int(name) if name is not None and name.isdecimal() else name
+
+
+def _alphabet(name: str, documents: Documents) -> Alphabet:
+    if name == "learn":
+        column = documents.text
+        return Alphabet.learn(
+            text for part in documents.parts() for text in part.table.column(column).to_pylist()
+        )
+    if name.endswith(".json"):
+        return Alphabet.from_json(Path(name).read_text())
+    return Alphabet.named(name)
+
+
+def _report(out: Path, tally: Tally, rejects: Path | None, seconds: float, as_json: bool) -> None:
+    paths = list(out.glob("*.parquet")) if out.is_dir() else [out]
+    size = sum(path.stat().st_size for path in paths)
+    rejected = len(tally.rejects)
+    if as_json:
+        fields = asdict(tally) | {
+            "out": str(out),
+            "bytes": size,
+            "seconds": seconds,
+            "rejects": str(rejects) if rejects else None,
+            "rejected": rejected,
+        }
+        print(json.dumps(fields))
+        return
+    per_document = size / max(1, tally.documents)
+    print(
+        f"{out}: {tally.documents:,} documents, {tally.letters:,} letters as {tally.symbols:,} "
+        f"symbols and {tally.rules:,} rules; {size:,} bytes, {per_document:,.0f} per document; "
+        f"{seconds:.1f} s"
+    )
+    if rejects:
+        print(f"{rejected:,} rows were rejected: see {rejects}", file=sys.stderr)
+
+
+class _Progress:
+    """A bar on stderr, if that is a terminal: documents, MB/s of input, time left."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> _Progress:
+        if sys.stderr.isatty():
+            from rich import progress
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                DownloadColumn,
+                TextColumn,
+                TimeRemainingColumn,
+                TransferSpeedColumn,
+            )
+
+            self._bar = progress.Progress(
+                TextColumn("{task.fields[documents]:,} documents"),
+                BarColumn(),
+                DownloadColumn(),
+                TransferSpeedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+            total = sum(self._documents.sizes) or None
+            self._task = self._bar.add_task("", total=total, documents=0)
+        return self
+
+    def __call__(self, tally: Tally) -> None:
+        if self._bar is not None:
+            read = self._documents.bytes_read
+            self._bar.update(self._task, completed=read, documents=tally.documents)
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

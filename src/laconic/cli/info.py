@@ -1,0 +1,126 @@
+"""laconic info: what is in a corpus."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+__all__ = ["info"]
+
+
+def info(
+    corpus: Path,
+    /,
+    *,
+    sample: int = 1000,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Print what is in a corpus: documents, rules, ratios, depth, size, labels.
+
+    laconic info reviews.parquet
+
+    Parameters
+    ----------
+    corpus
+        A Parquet file, or a folder of shards.
+    sample
+        How many documents to expand to compare sizes with gzip -6 and zstd -3; 0: all.
+    json
+        Print the figures as JSON.
+
+    """
+    figures = _figures(corpus, sample)
+    if json:
+        _print_json(figures)
+    else:
+        _print_table(figures)
+
+
+def _figures(path: Path, sample: int) -> dict[str, Any]:
+    import zlib
+
+    import numpy as np
+    import pyarrow as pa
+
+    from laconic.corpus import Corpus
+
+    if sample < 0:
+        raise ValueError(f"--sample must be at least 0, not {sample}")
+    corpus = Corpus.open(path)
+    count = len(corpus)
+    rules = symbols = letters = 0
+    depths: list[int] = []
+    for _, _, grammars in corpus.parts():
+        rules += len(grammars.rules)
+        symbols += len(grammars.sequence)
+        letters += int(grammars.expanded_lengths.sum())
+        depths += [int(grammar.depths.max(initial=0)) for grammar in grammars]
+    paths = list(path.glob("*.parquet")) if path.is_dir() else [path]
+    size = sum(each.stat().st_size for each in paths)
+    figures: dict[str, Any] = {
+        "corpus": str(path),
+        "codec": corpus.codec.name,
+        "alphabet": repr(corpus.alphabet),
+        "documents": count,
+        "letters": letters,
+        "symbols": symbols,
+        "rules": rules,
+        "letters_per_symbol": letters / max(1, symbols),
+        "mean_depth": float(np.mean(depths)) if depths else 0.0,
+        "max_depth": max(depths, default=0),
+        "bytes": size,
+        "bytes_per_document": size / max(1, count),
+        "columns": {name: str(corpus.schema.field(name).type) for name in corpus.columns},
+    }
+    if count:
+        step = 1 if sample == 0 else max(1, count // sample)
+        chosen = range(0, count, step)
+        zstd = pa.Codec("zstd", compression_level=3)
+        gzip_bytes = zstd_bytes = 0
+        for row in chosen:
+            data = corpus[row].to_bytes(corpus.alphabet)
+            # 18 bytes are gzip's header and trailer, 6 zlib's.
+            gzip_bytes += len(zlib.compress(data, 6)) + 12
+            zstd_bytes += zstd.compress(data).size
+        figures["compared_documents"] = len(chosen)
+        figures["gzip_6_bytes_per_document"] = gzip_bytes / len(chosen)
+        figures["zstd_3_bytes_per_document"] = zstd_bytes / len(chosen)
+    if corpus.about.label is not None:
+        counted = Counter(map(str, corpus.labels))
+        figures["labels"] = dict(counted.most_common())
+    return figures
+
+
+def _print_json(figures: dict[str, Any]) -> None:
+    print(json.dumps(figures))
+
+
+def _print_table(figures: dict[str, Any]) -> None:
+    documents = max(1, figures["documents"])
+    print(f"{figures['corpus']}: {figures['codec']} over {figures['alphabet']}")
+    lines = {
+        "documents": f"{figures['documents']:,}",
+        "letters": f"{figures['letters']:,} ({figures['letters'] / documents:,.1f} per document)",
+        "sequence": f"{figures['symbols']:,} ({figures['symbols'] / documents:,.1f}), "
+        f"{figures['letters_per_symbol']:.2f} letters per symbol",
+        "rules": f"{figures['rules']:,} ({figures['rules'] / documents:,.1f})",
+        "depth": f"{figures['mean_depth']:.1f} on average, {figures['max_depth']} at most",
+        "size": f"{figures['bytes']:,} bytes, {figures['bytes_per_document']:,.0f} per document",
+    }
+    if "compared_documents" in figures:
+        lines["against"] = (
+            f"gzip -6 {figures['gzip_6_bytes_per_document']:,.0f}, zstd -3 "
+            f"{figures['zstd_3_bytes_per_document']:,.0f} per document "
+            f"(on {figures['compared_documents']:,})"
+        )
+    lines["columns"] = ", ".join(f"{n} ({t})" for n, t in figures["columns"].items()) or "none"
+    if "labels" in figures:
+        shown = list(figures["labels"].items())
+        more = f", and {len(shown) - 20} more" if len(shown) > 20 else ""
+        lines["labels"] = ", ".join(f"{name}: {n:,}" for name, n in shown[:20]) + more
+    for name, value in lines.items():
+        print(f"  {name:10} {value}")

@@ -1,0 +1,452 @@
+"""A corpus: many grammars with their labels and other columns, in memory or in Parquet files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from operator import index
+from pathlib import Path
+from typing import Any, Protocol, Unpack
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from laconic.alphabet import Alphabet, Document, as_alphabet
+from laconic.arrays import arrow_integers
+from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many
+from laconic.format import (
+    GRAMMAR_COLUMNS,
+    About,
+    CorpusError,
+    check_row_counts,
+    grammars_from,
+    row_counts,
+    table_of,
+)
+from laconic.grammar import Grammar, GrammarError, Grammars
+from laconic.show import several
+
+__all__ = ["Corpus", "CorpusError", "CorpusFile", "CorpusWriter"]
+
+_MOST_UNPACKED = 1 << 30
+_THRIFT_LIMIT = 1 << 26
+
+
+class _Piece(Protocol):
+    """Some consecutive documents of a corpus."""
+
+    @property
+    def rows(self) -> int: ...
+    def load(self, columns: Sequence[str] | None) -> pa.Table: ...
+    def name(self, row: int) -> tuple[str | None, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    table: pa.Table
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def load(self, columns: Sequence[str] | None) -> pa.Table:
+        return self.table if columns is None else self.table.select(columns)
+
+    def name(self, row: int) -> tuple[str | None, int]:
+        return None, row
+
+
+@dataclass(frozen=True, slots=True)
+class _RowGroup:
+    file: CorpusFile
+    number: int
+    rows: int
+    first: int  # document of the file
+
+    def load(self, columns: Sequence[str] | None) -> pa.Table:
+        return self.file.read(self.number, columns)
+
+    def name(self, row: int) -> tuple[str | None, int]:
+        return str(self.file.path), self.first + row
+
+
+class CorpusFile:
+    """One Parquet file of a corpus: its footer, and its row groups when they are asked for."""
+
+    def __init__(self, path: Path, limit: int = _MOST_UNPACKED) -> None:
+        self.path, self.limit = path, limit
+        try:
+            self._file = pq.ParquetFile(
+                path,
+                page_checksum_verification=True,
+                thrift_string_size_limit=_THRIFT_LIMIT,
+                thrift_container_size_limit=_THRIFT_LIMIT,
+            )
+            self.schema: pa.Schema = self._file.schema_arrow
+            footer = self._file.metadata
+            counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+            columns = [footer.row_group(i).num_columns for i in range(footer.num_row_groups)]
+        except OSError as error:
+            raise CorpusError(
+                f"cannot be read as Parquet: {_first_line(error)}", str(path)
+            ) from None
+        except (pa.ArrowException, ValueError, MemoryError) as error:
+            raise CorpusError(f"is not sound Parquet: {_first_line(error)}", str(path)) from None
+        if min(counts, default=0) < 0 or sum(counts) != footer.num_rows:
+            raise CorpusError("is not sound Parquet: its counts of rows disagree", str(path))
+        if any(count != len(self._file.schema) for count in columns):
+            raise CorpusError("is not sound Parquet: its counts of columns disagree", str(path))
+        self.counts = counts
+        try:
+            self.about = About.of(self.schema)
+            check_row_counts(footer.metadata, counts)
+        except CorpusError as error:
+            raise CorpusError(error.reason, str(path)) from None
+        for name in GRAMMAR_COLUMNS.names:
+            if self.schema.names.count(name) != 1:
+                raise CorpusError(f"must have one column {name!r}", str(path))
+
+    def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return one row group; CorpusError if it is damaged, or would not fit into memory."""
+        group = self._file.metadata.row_group(number)
+        size = sum(group.column(i).total_uncompressed_size for i in range(group.num_columns))
+        if size > self.limit or size < 0:
+            raise CorpusError(
+                f"row group {number} would take {size} bytes, more than the limit of {self.limit}",
+                str(self.path),
+            )
+        try:
+            table = self._file.read_row_group(number, columns=columns, use_threads=False)
+        except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
+            raise CorpusError(
+                f"row group {number} is damaged: {_first_line(error)}", str(self.path)
+            ) from None
+        if table.num_rows != self.counts[number]:
+            raise CorpusError(
+                f"row group {number} has {table.num_rows} documents, not {self.counts[number]}",
+                str(self.path),
+            )
+        return table
+
+    def pieces(self) -> list[_RowGroup]:
+        """Return the row groups, in order."""
+        firsts = accumulate(self.counts, initial=0)
+        return [
+            _RowGroup(self, number, rows, first)
+            for number, (rows, first) in enumerate(zip(self.counts, firsts, strict=False))
+            if rows
+        ]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+class Corpus:
+    """Many grammars and the columns beside them; what lies in files is read when it is needed.
+
+    >>> corpus = Corpus.from_documents(["abab", "banana"], labels=["a", "b"])
+    >>> corpus
+    <Corpus: 2 documents, repair over Alphabet.bytes(), columns label>
+    >>> corpus[1].text(), corpus.labels
+    ('banana', ['a', 'b'])
+    """
+
+    def __init__(self, about: About, schema: pa.Schema, pieces: Sequence[_Piece]) -> None:
+        self.about, self.schema = about, schema
+        self._pieces = list(pieces)
+        self._starts = np.array([0, *accumulate(piece.rows for piece in self._pieces)], np.int64)
+        self._loaded: tuple[int, Grammars] | None = None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Corpus:
+        """Return the corpus in a Parquet file, or in a folder of them (its shards, by name).
+
+        Only footers are read. Raises FileNotFoundError, or CorpusError with the file for what is no
+        corpus, is damaged, or is not like the shards before it.
+        """
+        path = Path(path)
+        if path.is_dir():
+            paths = sorted(path.glob("*.parquet"))
+            if not paths:
+                raise FileNotFoundError(f"{path} holds no .parquet files")
+        elif path.exists():
+            paths = [path]
+        else:
+            raise FileNotFoundError(f"{path} does not exist")
+        files = [CorpusFile(each) for each in paths]
+        for file in files[1:]:
+            if file.about != files[0].about or not file.schema.equals(files[0].schema):
+                raise CorpusError(
+                    f"its codec, alphabet or columns are not {paths[0]}'s", str(file.path)
+                )
+        pieces = [piece for file in files for piece in file.pieces()]
+        return cls(files[0].about, files[0].schema, pieces)
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        labels: Iterable[object] | None = None,
+        codec: CodecName | Codec = "repair",
+        alphabet: str | Alphabet = "bytes",
+        threads: int | None = None,
+        **options: Unpack[Options],
+    ) -> Corpus:
+        """Return the corpus of documents in memory, compressed as by compress_many.
+
+        Raises ValueError unless there is one label for each document.
+        """
+        codec, alphabet = as_codec(codec, options), as_alphabet(alphabet)
+        documents = list(documents)
+        columns = None if labels is None else pa.table({"label": pa.array(list(labels))})
+        if columns is not None and columns.num_rows != len(documents):
+            raise ValueError(f"{len(documents)} documents, but {columns.num_rows} labels")
+        grammars = compress_many(documents, codec, alphabet=alphabet, threads=threads)
+        about = About(codec, alphabet, label=None if labels is None else "label")
+        return cls.from_arrow(table_of(grammars, about, columns))
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> Corpus:
+        """Return the corpus in a table such as to_arrow gives; grammars are checked when used."""
+        return cls(About.of(table.schema), table.schema, [_Table(table)])
+
+    @property
+    def codec(self) -> Codec:
+        """The codec the documents were compressed with."""
+        return self.about.codec
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """The alphabet of the documents."""
+        return self.about.alphabet
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the user's columns."""
+        return [name for name in self.schema.names if name not in GRAMMAR_COLUMNS.names]
+
+    @property
+    def labels(self) -> list[Any]:
+        """The label of each document; ValueError if the corpus has no label column."""
+        if self.about.label is None or self.about.label not in self.schema.names:
+            raise ValueError("this corpus has no labels; name a label column when compressing")
+        return list(self.column(self.about.label).to_pylist())
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """The number of terminals of each document, int64 [N], as the file gives them."""
+        chunks = self.column("length").chunks
+        return np.concatenate([np.zeros(0, np.int64), *map(arrow_integers, chunks)])
+
+    @cached_property
+    def grammars(self) -> Grammars:
+        """All grammars, checked. O(symbols) time and memory; batches() takes them part by part."""
+        parts = [self._grammars(number) for number in range(len(self._pieces))]
+        return (
+            Grammars.concatenate(parts) if parts else Grammars(self.alphabet.size, [], [0], [], [0])
+        )
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return one column; KeyError if there is none of that name."""
+        if name not in self.schema.names:
+            raise KeyError(f"no column {name!r}; there are {', '.join(self.schema.names)}")
+        return self.to_arrow([name]).column(name)
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the corpus, or some of its columns, as a table with the corpus's metadata."""
+        names = self.schema.names if columns is None else columns
+        schema = self.about.schema(self.schema.field(name) for name in names)
+        tables = [piece.load(list(names)).select(names) for piece in self._pieces]
+        if not tables:
+            return schema.empty_table()
+        return pa.concat_tables(tables).replace_schema_metadata(schema.metadata)
+
+    def select(self, rows: npt.ArrayLike) -> Corpus:
+        """Return the corpus of some documents, in memory: integers [K], a mask [N] or a slice."""
+        if isinstance(rows, slice):
+            wanted = np.arange(len(self))[rows]
+        else:
+            wanted = np.asarray(rows)
+            if wanted.dtype == bool:
+                if wanted.shape != (len(self),):
+                    raise IndexError(f"a mask of shape {wanted.shape} for {len(self)} documents")
+                wanted = np.flatnonzero(wanted)
+        if wanted.size == 0:
+            wanted = wanted.astype(np.int64)
+        if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
+            raise TypeError("rows must be integers, a mask or a slice")
+        out = (wanted < -len(self)) | (wanted >= len(self))
+        if out.any():
+            raise IndexError(f"document {wanted[out.argmax()]} of {len(self)}")
+        wanted = wanted % max(1, len(self))
+        pieces = np.searchsorted(self._starts, wanted, side="right") - 1
+        tables, order = [], []
+        for number in np.unique(pieces).tolist():
+            here = np.flatnonzero(pieces == number)
+            tables.append(self._pieces[number].load(None).take(wanted[here] - self._starts[number]))
+            order.append(here)
+        if not tables:
+            return Corpus.from_arrow(self.schema.empty_table())
+        places = np.argsort(np.concatenate(order), kind="stable")
+        table = pa.concat_tables(tables).take(places)
+        return Corpus.from_arrow(table)
+
+    def batches(self, size: int) -> Iterator[Corpus]:
+        """Yield the documents `size` at a time, as corpora in memory; one row group is held."""
+        if size < 1:
+            raise ValueError(f"size must be at least 1, not {size}")
+        held: list[pa.Table] = []
+        for piece in self._pieces:
+            held.append(piece.load(None))
+            while sum(table.num_rows for table in held) >= size:
+                table = pa.concat_tables(held)
+                yield Corpus.from_arrow(table.slice(0, size))
+                held = [table.slice(size)] if table.num_rows > size else []
+        if held:
+            yield Corpus.from_arrow(pa.concat_tables(held))
+
+    def parts(self) -> Iterator[tuple[int, pa.Table, Grammars]]:
+        """Yield the pieces as stored: number of the first document, table, checked grammars."""
+        for number, piece in enumerate(self._pieces):
+            table = piece.load(None)
+            yield int(self._starts[number]), table, self._checked(number, table)
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """How to write the documents to files (laconic.writers): as they came, or else as CSV."""
+        if self.about.layout is not None:
+            return dict(self.about.layout)
+        columns = [*self.columns, self.about.text]
+        return {"format": "jsonl", "columns": columns, "text": self.about.text}
+
+    def documents(self) -> Iterator[pa.Table]:
+        """Yield the documents, expanded, with their columns, a part at a time.
+
+        Raises CorpusError for a document of more than 2^30 letters.
+        """
+        for first, table, grammars in self.parts():
+            texts = []
+            for row, grammar in enumerate(grammars):
+                try:
+                    texts.append(grammar.to_bytes(self.alphabet))
+                except GrammarError as error:
+                    raise CorpusError(str(error), row=first + row) from None
+            columns = table.select(self.columns)
+            yield columns.append_column(self.about.text, pa.array(texts, pa.large_binary()))
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong with the corpus, document by document; nothing if it is sound."""
+        for number, piece in enumerate(self._pieces):
+            try:
+                table = piece.load(None)
+            except CorpusError as error:
+                rows = f"documents {self._starts[number]} to {self._starts[number + 1] - 1}"
+                yield f"{error} ({rows})"
+                continue
+            try:
+                self._checked(number, table)
+            except CorpusError as error:
+                if error.row is None:
+                    yield str(error)
+                    continue
+                for row in range(table.num_rows):
+                    try:
+                        grammars_from(table.slice(row, 1), self.about)
+                    except CorpusError as problem:
+                        yield str(CorpusError(problem.reason, *piece.name(row)))
+
+    def write(self, path: str | os.PathLike[str], level: int = 3) -> None:
+        """Write the corpus to one Parquet file, which appears when it is whole."""
+        path = Path(path)
+        partial = path.with_name(path.name + ".partial")
+        try:
+            with CorpusWriter(partial, self.schema, level) as writer:
+                for piece in self._pieces:
+                    writer.write(piece.load(None))
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, which: int) -> Grammar:
+        i = index(which)
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"document {i} of {len(self)}")
+        i %= len(self)
+        number = int(np.searchsorted(self._starts, i, side="right")) - 1
+        return self._grammars(number)[i - int(self._starts[number])]
+
+    def __iter__(self) -> Iterator[Grammar]:
+        for number in range(len(self._pieces)):
+            yield from self._grammars(number)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.columns) or "none"
+        return (
+            f"<Corpus: {several(len(self), 'document')}, {self.codec.name} over {self.alphabet!r}, "
+            f"columns {columns}>"
+        )
+
+    def _grammars(self, number: int) -> Grammars:
+        if self._loaded is None or self._loaded[0] != number:
+            table = self._pieces[number].load(GRAMMAR_COLUMNS.names)
+            self._loaded = number, self._checked(number, table)
+        return self._loaded[1]
+
+    def _checked(self, number: int, table: pa.Table) -> Grammars:
+        try:
+            return grammars_from(table, self.about)
+        except CorpusError as error:
+            file, row = self._pieces[number].name(error.row or 0)
+            raise CorpusError(error.reason, file, None if error.row is None else row) from None
+
+
+class CorpusWriter:
+    """Writes tables of a corpus to a Parquet file: every choice of encoding is made here.
+
+    Bytes of symbols are stored apart (BYTE_STREAM_SPLIT), where zstd finds most of them to be 0;
+    checksums let a damaged page be told from a sound one.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, level: int = 3) -> None:
+        split = ["letters.list.element", "sequence.list.element"]
+        split += ["rules.list.element.left", "rules.list.element.right"]
+        others = [name for name in schema.names if name not in GRAMMAR_COLUMNS.names]
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            compression_level=level,
+            use_dictionary=others,
+            write_statistics=others,
+            column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
+            data_page_size=1 << 22,
+            write_page_checksum=True,
+        )
+        self._counts: list[int] = []
+
+    def write(self, table: pa.Table) -> None:
+        """Append a table as one row group."""
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+            self._counts.append(table.num_rows)
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.add_key_value_metadata(row_counts(self._counts))
+        self._writer.close()
+
+    def __enter__(self) -> CorpusWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

@@ -1,0 +1,46 @@
+"""Where compression runs: local threads, Ray or Spark. All of them call worker.compress_table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, Protocol, get_args
+
+import pyarrow as pa
+
+from laconic.engines.worker import Result, Task
+
+__all__ = ["Engine", "EngineName", "engine_named"]
+
+EngineName = Literal["local", "ray", "spark"]
+
+
+class Engine(Protocol):
+    """Compresses tables, many at a time; the results come in the order of the tables."""
+
+    def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
+        """Yield the result of each table; few tables are held at a time."""
+        ...
+
+
+def engine_named(name: EngineName, workers: int | None = None) -> Engine:
+    """Return an engine with so many workers, by default one per processor it finds.
+
+    Raises ValueError for an unknown name, ModuleNotFoundError with the extra to install.
+    """
+    if name not in get_args(EngineName):
+        raise ValueError(
+            f"no engine is named {name!r}; there are {', '.join(get_args(EngineName))}"
+        )
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, not {workers}")
+    if name == "ray":
+        from laconic.engines.ray import RayEngine
+
+        return RayEngine(workers)
+    if name == "spark":
+        from laconic.engines.spark import SparkEngine
+
+        return SparkEngine(workers)
+    from laconic.engines.local import LocalEngine
+
+    return LocalEngine(workers)

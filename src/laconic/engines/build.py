@@ -1,0 +1,115 @@
+"""From documents to a corpus on disk, on any engine, going on where it was interrupted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
+
+from laconic.arrays import arrow_integers
+from laconic.engines import Engine
+from laconic.engines.shards import Tally, Workshop
+from laconic.engines.worker import DocumentError, Result, Task
+from laconic.readers import Documents, Part, ReadError, Reject
+from laconic.readers.model import shown
+
+__all__ = ["NoDocumentsError", "build_corpus"]
+
+SHARD_LETTERS = 64_000_000  # what is lost at most when the work is interrupted
+
+
+class NoDocumentsError(ValueError):
+    """The inputs hold no document, or none that could be compressed."""
+
+
+def build_corpus(
+    documents: Documents,
+    out: Path,
+    task: Task,
+    engine: Engine,
+    *,
+    sharded: bool = False,
+    level: int = 3,
+    resume: bool = False,
+    force: bool = False,
+    shard_letters: int = SHARD_LETTERS,
+    progress: Callable[[Tally], None] | None = None,
+) -> tuple[Tally, Path | None]:
+    """Compress documents into the Parquet file `out`, or with `sharded` into a folder of them.
+
+    Returns what the corpus holds, and the file of rejected rows, if there are any. Work is kept in
+    `<out>.partial` until all of it is done; `resume` goes on with what is there. The bytes written
+    depend on the documents and the options alone, not on engine, workers or interruptions. Raises
+    FileExistsError with the cure, NoDocumentsError, and ReadError with the row of a bad document.
+    """
+    shop = Workshop(out, sharded=sharded, level=level, shard_letters=shard_letters)
+    inputs = [list(pair) for pair in zip(documents.files, documents.sizes, strict=True)]
+    schema = task.about.schema(documents.schema)
+    about = {key.decode(): value.decode() for key, value in schema.metadata.items()}
+    plan = {"inputs": inputs, "about": about, "on_error": task.on_error}
+    done = shop.begin(plan, resume=resume, force=force)
+    try:
+        for part, result in _compressed(documents, done.parts, task, engine):
+            tally = _tally(part, result)
+            shop.add(result.table, tally)
+            done.add(tally)
+            if progress is not None:
+                progress(done)
+    except BaseException:
+        shop.abandon()
+        raise
+    if done.documents == 0:
+        raise NoDocumentsError(
+            f"{', '.join(documents.files[:3])}: there is no document to compress"
+        )
+    return done, shop.finish()
+
+
+def _compressed(
+    documents: Documents, skip: int, task: Task, engine: Engine
+) -> Iterator[tuple[Part, Result]]:
+    waiting: deque[Part] = deque()
+
+    def tables() -> Iterator[pa.Table]:
+        for number, part in enumerate(documents.parts()):
+            if number >= skip:
+                waiting.append(part)
+                yield part.table
+
+    results = engine.run(tables(), task)
+    while True:
+        try:
+            result = next(results)
+        except StopIteration:
+            return
+        except DocumentError as error:
+            part, row = waiting[0], error.row
+            raise ReadError(part.files[row], int(part.rows[row]), error.reason) from None
+        yield waiting.popleft(), result
+
+
+def _tally(part: Part, result: Result) -> Tally:
+    rejects = list(part.rejects)
+    for row, reason in result.errors:
+        columns = part.table.slice(row, 1).to_pylist()[0]
+        rejects.append(Reject(part.files[row], int(part.rows[row]), reason, shown(columns)))
+    order = {
+        file: i for i, file in enumerate([*part.files, *(each.file for each in rejects)][::-1])
+    }
+    rejects.sort(key=lambda reject: (-order[reject.file], reject.row))
+    table = result.table
+    return Tally(
+        parts=1,
+        documents=table.num_rows,
+        letters=sum(int(arrow_integers(chunk).sum()) for chunk in table.column("length").chunks),
+        rules=_elements(table, "rules"),
+        symbols=_elements(table, "sequence"),
+        rejects=[asdict(reject) for reject in rejects],
+    )
+
+
+def _elements(table: pa.Table, name: str) -> int:
+    return sum(len(chunk.flatten()) for chunk in table.column(name).chunks)

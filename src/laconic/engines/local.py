@@ -1,0 +1,35 @@
+"""The engine of one machine: threads, since the core compresses without the GIL."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+
+from laconic.engines.worker import Result, Task, compress_table
+
+__all__ = ["LocalEngine"]
+
+
+class LocalEngine:
+    """Threads of this process, one per processor by default."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or len(os.sched_getaffinity(0))
+
+    def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
+        """Yield the result of each table, in order; two tables per thread are under way at most."""
+        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="laconic")
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for table in tables:
+                waiting.append(pool.submit(compress_table, table, task))
+                if len(waiting) >= 2 * self.workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

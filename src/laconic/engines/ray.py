@@ -1,0 +1,55 @@
+"""The engine of a Ray cluster: one task per table."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from laconic.engines.worker import Result, Task, compress_table
+
+__all__ = ["RayEngine"]
+
+
+class RayEngine:
+    """The cluster that RAY_ADDRESS names, or Ray on this machine; `workers` tasks at a time."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._ray = _imported()
+        if not self._ray.is_initialized():
+            here = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": workers}
+            self._ray.init(include_dashboard=False, log_to_driver=False, **here)
+        processors = int(self._ray.cluster_resources().get("CPU", 1))
+        self.workers = workers or max(1, processors)
+
+    def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
+        """Yield the result of each table, in order; two tables per worker are under way at most."""
+        compress = self._ray.remote(compress_table)
+        shared = self._ray.put(task)
+        waiting: deque[Any] = deque()
+        for table in tables:
+            waiting.append(compress.remote(table, shared))
+            if len(waiting) >= 2 * self.workers:
+                yield self._result(waiting.popleft())
+        while waiting:
+            yield self._result(waiting.popleft())
+
+    def _result(self, reference: Any) -> Result:
+        try:
+            result: Result = self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        return result
+
+
+def _imported() -> Any:
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "the engine ray needs the package ray: pip install 'laconic[ray]'"
+        ) from None
+    return ray

@@ -1,0 +1,162 @@
+"""A corpus that is being written: shards in a folder of their own until the last one is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from laconic.corpus import CorpusFile, CorpusWriter
+
+__all__ = ["Tally", "Workshop"]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a part, a shard or a whole corpus holds."""
+
+    parts: int = 0
+    documents: int = 0
+    letters: int = 0
+    rules: int = 0
+    symbols: int = 0
+    rejects: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Count the other, too."""
+        for name in ("parts", "documents", "letters", "rules", "symbols"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.rejects = self.rejects + other.rejects
+
+
+class Workshop:
+    """The folder `<out>.partial`: a plan, finished shards, each with a note, and one in the making.
+
+    Everything gets its name when it is whole, a shard after its note: whatever interrupts the work,
+    what has a name can be trusted, and the rest is made again.
+    """
+
+    def __init__(self, out: Path, *, sharded: bool, level: int, shard_letters: int) -> None:
+        self.out, self.folder = out, out.with_name(out.name + ".partial")
+        self._shards = self.folder / "shards"
+        self._sharded, self._level, self._most = sharded, level, shard_letters
+        self._writer: CorpusWriter | None = None
+        self._tally = Tally()
+        self._number = 0
+
+    def begin(self, plan: dict[str, Any], *, resume: bool, force: bool) -> Tally:
+        """Make or enter the folder; return what finished shards hold.
+
+        Raises FileExistsError, with the cure, if something is in the way.
+        """
+        plan = plan | {"sharded": self._sharded, "level": self._level, "shard": self._most}
+        note = self.folder / "plan.json"
+        if self.folder.exists() and force and not resume:
+            shutil.rmtree(self.folder)
+        if self.folder.exists() and not resume:
+            raise FileExistsError(
+                f"{self.folder} holds interrupted work: go on with --resume, or start anew "
+                "with --force"
+            )
+        if note.exists() and json.loads(note.read_text()) != plan:
+            raise FileExistsError(
+                f"{self.folder} was begun with other inputs or options: repeat those with "
+                "--resume, or start anew with --force"
+            )
+        if self.out.exists() and not force and not self.folder.exists():
+            raise FileExistsError(f"{self.out} exists: choose another name, or use --force")
+        self._shards.mkdir(parents=True, exist_ok=True)
+        _write_whole(note, json.dumps(plan, indent=1))
+        done = Tally()
+        while self._note().exists() and self._shard().exists():
+            done.add(Tally(**json.loads(self._note().read_text())))
+            self._number += 1
+        return done
+
+    def add(self, table: pa.Table, tally: Tally) -> None:
+        """Append a part of the corpus as one row group of the shard that is being made."""
+        if table.num_rows:
+            if self._writer is None:
+                self._writer = CorpusWriter(self._unfinished(), table.schema, self._level)
+            self._writer.write(table)
+        self._tally.add(tally)
+        if self._tally.letters >= self._most:
+            self._end_shard()
+
+    def finish(self) -> Path | None:
+        """Give the corpus its name, and the rejected rows theirs, which is returned if any are."""
+        self._end_shard()
+        rejects = [
+            json.dumps(reject, ensure_ascii=False)
+            for number in range(self._number)
+            for reject in json.loads(self._note(number).read_text())["rejects"]
+        ]
+        rejected = self.out.with_name(self.out.name + ".rejects.jsonl")
+        if rejects:
+            _write_whole(rejected, "".join(line + "\n" for line in rejects))
+        else:
+            rejected.unlink(missing_ok=True)
+        if self._sharded:
+            if self.out.exists():
+                shutil.rmtree(self.out)
+            os.replace(self._shards, self.out)
+        else:
+            os.replace(self._merged(), self.out)
+        shutil.rmtree(self.folder)
+        return rejected if rejects else None
+
+    def abandon(self) -> None:
+        """Leave the unfinished shard, so that its file is not kept open."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            self._unfinished().unlink(missing_ok=True)
+
+    def _shard(self, number: int | None = None) -> Path:
+        return self._shards / f"shard-{self._number if number is None else number:05}.parquet"
+
+    def _note(self, number: int | None = None) -> Path:
+        return self.folder / f"shard-{self._number if number is None else number:05}.json"
+
+    def _unfinished(self) -> Path:
+        return self.folder / "unfinished.parquet"
+
+    def _end_shard(self) -> None:
+        if self._tally.parts == 0:
+            return
+        _write_whole(self._note(), json.dumps(asdict(self._tally)))
+        if self._writer is not None:
+            self._writer.close()
+            os.replace(self._unfinished(), self._shard())
+        else:  # all its documents were rejected
+            self._shard().touch()
+        self._writer, self._tally = None, Tally()
+        self._number += 1
+
+    def _merged(self) -> Path:
+        shards = [self._shard(number) for number in range(self._number)]
+        if len(shards) == 1:
+            return shards[0]
+        merged = self.folder / "merged.parquet"
+        writer: CorpusWriter | None = None
+        for shard in shards:
+            if shard.stat().st_size == 0:
+                continue
+            file = CorpusFile(shard)
+            writer = writer or CorpusWriter(merged, file.schema, self._level)
+            for piece in file.pieces():
+                writer.write(piece.load(None))
+        assert writer is not None  # the caller has seen a document
+        writer.close()
+        return merged
+
+
+def _write_whole(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".tmp")
+    partial.write_text(text, encoding="utf-8", errors="backslashreplace")
+    os.replace(partial, path)

@@ -1,0 +1,85 @@
+"""The engine of a Spark session, by mapInArrow."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from laconic.engines.worker import DocumentError, Result, Task, compress_table
+
+__all__ = ["SparkEngine"]
+
+
+class SparkEngine:
+    """The active Spark session, or one on this machine with `workers` threads.
+
+    Tables travel as Arrow streams, one to a row: so rows, their order and their types are the
+    same as without Spark, and a bad document is told apart from a failing executor.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        session = _imported().SparkSession
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        active = session.getActiveSession()
+        if active is None:
+            builder = session.builder.appName("laconic").config("spark.ui.enabled", "false")
+            active = builder.master(f"local[{workers or '*'}]").getOrCreate()
+        self._session = active
+        self.workers = workers or int(active.sparkContext.defaultParallelism)
+
+    def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
+        """Yield the result of each table, in order, some tables per worker at a time."""
+        left = iter(tables)
+        while some := list(islice(left, 4 * self.workers)):
+            rows = {"number": range(len(some)), "table": [_to_bytes(table) for table in some]}
+            frame = self._session.createDataFrame(
+                pa.table(rows, pa.schema({"number": pa.int64(), "table": pa.binary()}))
+            )
+            parts = frame.repartitionByRange(min(len(some), self.workers), "number")
+            done = parts.mapInArrow(
+                partial(_compress_rows, task=task), "number long, table binary, errors string"
+            ).toArrow()
+            for row in done.sort_by("number").to_pylist():
+                errors = json.loads(row["errors"])
+                if row["table"] is None:
+                    raise DocumentError(*errors[0])
+                yield Result(_from_bytes(row["table"]), [(row, why) for row, why in errors])
+
+
+def _compress_rows(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            try:
+                result = compress_table(_from_bytes(row["table"]), task)
+                row |= {"table": _to_bytes(result.table), "errors": json.dumps(result.errors)}
+            except DocumentError as error:
+                row |= {"table": None, "errors": json.dumps([[error.row, error.reason]])}
+            yield pa.RecordBatch.from_pylist([row])
+
+
+def _to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _from_bytes(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
+
+
+def _imported() -> Any:
+    try:
+        import pyspark.sql
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "the engine spark needs the package pyspark: pip install 'laconic[spark]'"
+        ) from None
+    return pyspark.sql

@@ -1,0 +1,284 @@
+"""The corpus format (FORMAT.md): grammars, and what must be known to read them, as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laconic import _core
+from laconic.alphabet import Alphabet
+from laconic.arrays import Int32s, Int64s, arrow_integers, frozen
+from laconic.codecs import Codec
+from laconic.grammar import GrammarError, Grammars, trusted_grammars
+
+__all__ = [
+    "GRAMMAR_COLUMNS",
+    "About",
+    "CorpusError",
+    "check_row_counts",
+    "grammars_from",
+    "row_counts",
+    "table_of",
+]
+
+VERSION = 1
+_KEY, _CHECK = b"laconic", b"laconic.crc32"
+_ROWS = b"laconic.rows"
+_MOST_METADATA = 1 << 24
+_MOST_SYMBOLS = (1 << 31) - 1
+
+
+def _required(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+def _list(element: pa.DataType) -> pa.DataType:
+    return pa.list_(_required("element", element))
+
+
+_RULE = pa.struct([_required("left", pa.int32()), _required("right", pa.int32())])
+GRAMMAR_COLUMNS = pa.schema(
+    [
+        _required("letters", _list(pa.int32())),
+        _required("rules", _list(_RULE)),
+        _required("sequence", _list(pa.int32())),
+        _required("length", pa.int64()),
+    ]
+)
+
+
+class CorpusError(ValueError):
+    """A file that is no corpus, or a broken one; names the file, the row if one is to blame."""
+
+    def __init__(self, reason: str, file: str | None = None, row: int | None = None) -> None:
+        self.reason, self.file, self.row = reason, file, row
+        where = ", ".join(
+            [*([file] if file else []), *([f"document {row}"] if row is not None else [])]
+        )
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CorpusError, (self.reason, self.file, self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a corpus says of itself in its schema metadata.
+
+    `text` names the column the documents came from, `label` the one that holds the labels, if any,
+    and `layout` says how the documents were written (laconic.writers writes them so again).
+    """
+
+    codec: Codec
+    alphabet: Alphabet
+    text: str = "text"
+    label: str | None = None
+    layout: Mapping[str, Any] | None = None
+
+    def schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
+        """Return the schema of a corpus with these fields; its metadata know them, too.
+
+        Nothing else would tell when the footer of a file is damaged in the name of a column.
+        """
+        every = list(fields)
+        return pa.schema(every, metadata=_metadata(self._fields() | {"columns": _stated(every)}))
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "codec": asdict(self.codec),
+            "alphabet": json.loads(self.alphabet.to_json()),
+            "alphabet_size": self.alphabet.size,
+            "text": self.text,
+            "label": self.label,
+            "layout": self.layout,
+        }
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> About:
+        """Return what a schema says; CorpusError, one message per cause, if it is no corpus's."""
+        metadata = schema.metadata or {}
+        data = metadata.get(_KEY)
+        if data is None:
+            raise CorpusError('is not a corpus: its schema metadata has no "laconic"')
+        if len(data) > _MOST_METADATA:
+            raise CorpusError(f"has {len(data)} bytes of metadata, more than {_MOST_METADATA}")
+        if metadata.get(_CHECK) != b"%08x" % zlib.crc32(data):
+            raise CorpusError("its metadata are damaged: their CRC-32 is another")
+        try:
+            fields = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(f"its metadata are not JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise CorpusError("its metadata are not a JSON object")
+        version = fields.get("version")
+        if version != VERSION:
+            raise CorpusError(
+                f"is of format version {version!r:.20}; this Laconic reads version {VERSION}"
+            )
+        try:
+            codec = Codec(**_object(fields, "codec"))
+            alphabet = Alphabet.from_json(json.dumps(_object(fields, "alphabet")))
+        except (TypeError, ValueError) as error:
+            raise CorpusError(f"its metadata are wrong: {error}") from None
+        text, label, layout = (fields.get(key) for key in ("text", "label", "layout"))
+        if not isinstance(text, str) or not isinstance(label, str | None):
+            raise CorpusError('its metadata are wrong: "text" and "label" must name columns')
+        if not isinstance(layout, dict | None):
+            raise CorpusError('its metadata are wrong: "layout" must be an object')
+        if fields.get("alphabet_size") != alphabet.size:
+            raise CorpusError('its metadata are wrong: "alphabet_size" is not the alphabet\'s')
+        if fields.get("columns") != _stated(schema):
+            raise CorpusError("its columns are not those that its metadata name")
+        return cls(codec, alphabet, text, label, layout)
+
+
+def _metadata(fields: dict[str, Any]) -> dict[bytes, bytes]:
+    data = json.dumps(fields, sort_keys=True).encode()
+    return {_KEY: data, _CHECK: b"%08x" % zlib.crc32(data)}
+
+
+def _stated(fields: Iterable[pa.Field]) -> list[list[str]]:
+    return [[field.name, str(field.type)] for field in fields]
+
+
+def _object(fields: dict[str, Any], key: str) -> dict[str, Any]:
+    value = fields.get(key)
+    if not isinstance(value, dict):
+        raise CorpusError(f'its metadata are wrong: "{key}" must be an object')
+    return value
+
+
+def row_counts(counts: list[int]) -> dict[bytes, bytes]:
+    """Return the file metadata that say how many rows each row group has: CRC-32, then JSON."""
+    data = json.dumps(counts).encode()
+    return {_ROWS: b"%08x " % zlib.crc32(data) + data}
+
+
+def check_row_counts(metadata: Mapping[bytes, bytes] | None, counts: list[int]) -> None:
+    """Raise CorpusError unless `counts` are those that row_counts wrote."""
+    if (metadata or {}).get(_ROWS) != row_counts(counts)[_ROWS]:
+        raise CorpusError("its row groups are not those that its metadata name")
+
+
+def table_of(
+    grammars: Grammars,
+    about: About,
+    columns: pa.Table | None = None,
+    lengths: Int64s | None = None,
+) -> pa.Table:
+    """Return the corpus of these grammars, in O(symbols), beside the user's `columns`, if any.
+
+    `lengths` of the documents are counted if they are not given.
+
+    Raises CorpusError for columns that have the names of the corpus's own, or too many symbols.
+    """
+    letters, letter_offsets, left, right, sequence = _core.pack_many(
+        grammars.alphabet_size,
+        grammars.rules,
+        grammars.rule_offsets,
+        grammars.sequence,
+        grammars.sequence_offsets,
+        # In LZ78 and LZD the sequence counts the rules as they are made: nearly free as it is.
+        about.codec.name == "repair",
+    )
+    rules = pa.StructArray.from_arrays([pa.array(left), pa.array(right)], fields=list(_RULE))
+    arrays: list[pa.Array] = [
+        _lists(letter_offsets, pa.array(letters), "letters"),
+        _lists(grammars.rule_offsets, rules, "rules"),
+        _lists(grammars.sequence_offsets, pa.array(sequence), "sequence"),
+        pa.array(grammars.expanded_lengths if lengths is None else lengths),
+    ]
+    fields = list(GRAMMAR_COLUMNS)
+    if columns is not None:
+        taken = sorted(set(columns.schema.names) & set(GRAMMAR_COLUMNS.names))
+        if taken:
+            raise CorpusError(
+                f"the column {taken[0]!r} has the name of one of the corpus's own "
+                f"({', '.join(GRAMMAR_COLUMNS.names)}); rename it"
+            )
+        arrays = [*columns.columns, *arrays]
+        fields = [*columns.schema, *fields]
+    return pa.table(arrays, schema=about.schema(fields))
+
+
+def _lists(offsets: Int64s, values: pa.Array, name: str) -> pa.ListArray:
+    if int(offsets[-1]) > _MOST_SYMBOLS:
+        raise CorpusError(
+            f"{name} of one part exceed 2^31 - 1 symbols; use another codec or split the document"
+        )
+    kind = GRAMMAR_COLUMNS.field(name).type
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, type=kind)
+
+
+def grammars_from(table: pa.Table, about: About) -> Grammars:
+    """Return the grammars of a table that table_of made, checked.
+
+    Raises CorpusError with the number of the row in the table, from 0, for anything else.
+    """
+    for field in GRAMMAR_COLUMNS:
+        index = table.schema.get_field_index(field.name)
+        if index < 0:
+            raise CorpusError(f"has no column {field.name!r}")
+        if not table.schema.field(index).type.equals(field.type):
+            found = table.schema.field(index).type
+            raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
+    letters, letter_offsets = _flat(table, "letters")
+    rules, rule_offsets = _flat(table, "rules")
+    sequence, sequence_offsets = _flat(table, "sequence")
+    left, right = (_integers(rules.field(side), "rules") for side in ("left", "right"))
+    length = _one_array(table, "length")
+    size = about.alphabet.size
+    try:
+        pairs, symbols = _core.unpack_many(
+            size,
+            _integers(letters, "letters"),
+            letter_offsets,
+            left,
+            right,
+            rule_offsets,
+            _integers(sequence, "sequence"),
+            sequence_offsets,
+        )
+        grammars = trusted_grammars(size, pairs, rule_offsets, symbols, sequence_offsets)
+        lengths = grammars.expanded_lengths
+    except GrammarError as error:
+        number, _, reason = str(error).removeprefix("document ").partition(": ")
+        raise CorpusError(reason, row=int(number)) from None
+    claimed = arrow_integers(length)
+    if not np.array_equal(claimed, lengths):
+        row = int((claimed != lengths).argmax())
+        reason = f"its length is given as {claimed[row]}, its grammar stands for {lengths[row]}"
+        raise CorpusError(reason, row=row)
+    return grammars
+
+
+def _one_array(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    array = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+    if len(column.chunks) == 0:
+        array = pa.array([], column.type)
+    if array.null_count:
+        row = array.is_null().to_pylist().index(True)
+        raise CorpusError(f"{name} is missing", row=row)
+    return array
+
+
+def _flat(table: pa.Table, name: str) -> tuple[pa.Array, Int64s]:
+    lists = _one_array(table, name)
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(arrow_integers(pc.list_value_length(lists)), out=offsets[1:])
+    return lists.flatten(), frozen(offsets)
+
+
+def _integers(array: pa.Array, name: str) -> Int32s:
+    if array.null_count:
+        raise CorpusError(f"{name} hold a missing symbol")
+    return arrow_integers(array)
