@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "batch.hpp"
+#include "compact.hpp"
 #include "grammar.hpp"
 #include "packed.hpp"
 
@@ -93,6 +94,39 @@ GrammarView document(Symbol alphabet_size, const Rules& rules, const Array<std::
     return {alphabet_size, slice(rules.data(), rule_offsets, i, 2), slice(sequence.data(), sequence_offsets, i, 1)};
 }
 
+// Packed documents that NumPy holds, whose offsets have been checked.
+struct PackedArrays {
+    Array<Symbol> letters;
+    Array<std::int64_t> letter_offsets;
+    Array<Symbol> left, right;
+    Array<std::int64_t> rule_offsets;
+    Array<Symbol> sequence;
+    Array<std::int64_t> sequence_offsets;
+
+    std::size_t count() const { return rule_offsets.shape(0) - 1; }
+    PackedView operator[](std::size_t i) const {
+        const auto part = [i](const Array<Symbol>& all, const Array<std::int64_t>& offsets) {
+            const auto begin = static_cast<std::size_t>(offsets.data()[i]),
+                       end = static_cast<std::size_t>(offsets.data()[i + 1]);
+            return std::span<const Symbol>(all.data() + begin, end - begin);
+        };
+        return {part(letters, letter_offsets), part(left, rule_offsets), part(right, rule_offsets),
+                part(sequence, sequence_offsets)};
+    }
+};
+
+// Does something to each document; errors name it.
+template <class Do>
+void for_each_document(std::size_t count, Do work) {
+    for (std::size_t i = 0; i < count; ++i) {
+        try {
+            work(i);
+        } catch (const GrammarError& error) {
+            throw GrammarError("document " + std::to_string(i) + ": " + error.what());
+        }
+    }
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -119,13 +153,9 @@ NB_MODULE(_core, m) {
         [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
            Array<std::int64_t> sequence_offsets) {
             const nb::gil_scoped_release release;
-            for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i) {
-                try {
-                    check(document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i));
-                } catch (const GrammarError& error) {
-                    throw GrammarError("document " + std::to_string(i) + ": " + error.what());
-                }
-            }
+            for_each_document(rule_offsets.shape(0) - 1, [&](std::size_t i) {
+                check(document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i));
+            });
         },
         "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a);
 
@@ -207,30 +237,89 @@ NB_MODULE(_core, m) {
         [](Symbol alphabet_size, Array<Symbol> letters, Array<std::int64_t> letter_offsets, Array<Symbol> left,
            Array<Symbol> right, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
            Array<std::int64_t> sequence_offsets) {
+            const PackedArrays packed{letters, letter_offsets, left, right, rule_offsets, sequence, sequence_offsets};
             Output out;
             {
                 const nb::gil_scoped_release release;
                 out.rules.reserve(2 * left.shape(0));
                 out.sequence.reserve(sequence.shape(0));
-                const auto part = [](const Array<Symbol>& all, const Array<std::int64_t>& offsets, std::size_t i) {
-                    const auto begin = static_cast<std::size_t>(offsets.data()[i]),
-                               end = static_cast<std::size_t>(offsets.data()[i + 1]);
-                    return std::span<const Symbol>(all.data() + begin, end - begin);
-                };
-                for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i) {
-                    try {
-                        unpack({part(letters, letter_offsets, i), part(left, rule_offsets, i),
-                                part(right, rule_offsets, i), part(sequence, sequence_offsets, i)},
-                               alphabet_size, out);
-                    } catch (const GrammarError& error) {
-                        throw GrammarError("document " + std::to_string(i) + ": " + error.what());
-                    }
-                }
+                for_each_document(packed.count(), [&](std::size_t i) { unpack(packed[i], alphabet_size, out); });
             }
             return nb::make_tuple(to_numpy(std::move(out.rules), 2), to_numpy(std::move(out.sequence)));
         },
         "alphabet_size"_a, "letters"_a, "letter_offsets"_a, "left"_a, "right"_a, "rule_offsets"_a, "sequence"_a,
         "sequence_offsets"_a);
+
+    m.def(
+        "learn_compact",
+        [](Symbol alphabet_size, Array<Symbol> letters, Array<std::int64_t> letter_offsets, Array<Symbol> left,
+           Array<Symbol> right, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
+           Array<std::int64_t> sequence_offsets) {
+            const PackedArrays packed{letters, letter_offsets, left, right, rule_offsets, sequence, sequence_offsets};
+            Buffer<std::uint16_t> numbers;
+            {
+                const nb::gil_scoped_release release;
+                std::vector<PackedView> documents;
+                for (std::size_t i = 0; i < packed.count(); ++i) documents.push_back(packed[i]);
+                for (std::uint16_t number : CompactModel::learn(alphabet_size, documents).numbers())
+                    numbers.push_back(number);
+            }
+            return to_numpy(std::move(numbers));
+        },
+        "alphabet_size"_a, "letters"_a, "letter_offsets"_a, "left"_a, "right"_a, "rule_offsets"_a, "sequence"_a,
+        "sequence_offsets"_a);
+
+    m.def(
+        "encode_compact",
+        [](Symbol alphabet_size, Array<std::uint16_t> model, Array<Symbol> letters, Array<std::int64_t> letter_offsets,
+           Array<Symbol> left, Array<Symbol> right, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
+           Array<std::int64_t> sequence_offsets) {
+            const PackedArrays packed{letters, letter_offsets, left, right, rule_offsets, sequence, sequence_offsets};
+            Buffer<std::uint8_t> codes;
+            Buffer<std::int64_t> offsets;
+            {
+                const nb::gil_scoped_release release;
+                const CompactModel known = CompactModel::from_numbers(alphabet_size, view(model));
+                CompactCoder coder(known);
+                offsets.push_back(0);
+                for_each_document(packed.count(), [&](std::size_t i) {
+                    coder.encode(packed[i], codes);
+                    offsets.push_back(static_cast<std::int64_t>(codes.size()));
+                });
+            }
+            return nb::make_tuple(to_numpy(std::move(codes)), to_numpy(std::move(offsets)));
+        },
+        "alphabet_size"_a, "model"_a, "letters"_a, "letter_offsets"_a, "left"_a, "right"_a, "rule_offsets"_a,
+        "sequence"_a, "sequence_offsets"_a);
+
+    m.def(
+        "decode_compact",
+        [](Symbol alphabet_size, Array<std::uint16_t> model, Array<std::uint8_t> codes, Array<std::int64_t> offsets) {
+            Packed packed;
+            Buffer<std::int64_t> letter_offsets, rule_offsets, sequence_offsets;
+            {
+                const nb::gil_scoped_release release;
+                const CompactModel known = CompactModel::from_numbers(alphabet_size, view(model));
+                CompactCoder coder(known);
+                const auto end = [&] {
+                    letter_offsets.push_back(static_cast<std::int64_t>(packed.letters.size()));
+                    rule_offsets.push_back(static_cast<std::int64_t>(packed.left.size()));
+                    sequence_offsets.push_back(static_cast<std::int64_t>(packed.sequence.size()));
+                };
+                end();
+                for_each_document(offsets.shape(0) - 1, [&](std::size_t i) {
+                    const auto begin = static_cast<std::size_t>(offsets.data()[i]);
+                    const auto size = static_cast<std::size_t>(offsets.data()[i + 1]) - begin;
+                    coder.decode({codes.data() + begin, size}, packed);
+                    end();
+                });
+            }
+            return nb::make_tuple(to_numpy(std::move(packed.letters)), to_numpy(std::move(letter_offsets)),
+                                  to_numpy(std::move(packed.left)), to_numpy(std::move(packed.right)),
+                                  to_numpy(std::move(rule_offsets)), to_numpy(std::move(packed.sequence)),
+                                  to_numpy(std::move(sequence_offsets)));
+        },
+        "alphabet_size"_a, "model"_a, "codes"_a, "offsets"_a);
 
     m.def(
         "depths",

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laconic.readers import Documents, ReadError, ReadOptions, read, read_table
@@ -146,10 +146,22 @@ def test_records_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert numbers_of(documents) == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("size", range(1, 14))
+def test_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(delimited_module, "BLOCK", size)
+    data = b'\xef\xbb\xbftext,n\r\n"a\r\n",1\r\n\xef\xbb\xbf,2\r\nbad\r\nc"d,3\r\n'
+    documents = read(put(tmp_path / "a.csv.gz", gzip.compress(data)), SKIP)
+    assert [row["text"] for row in rows_of(documents)] == [b"a\r\n", b"\xef\xbb\xbf", b'c"d']
+    assert numbers_of(documents) == [1, 2, 4]
+    assert documents.layout["final_newline"] is True
+    assert documents.layout["bom"] is True
+
+
 field = st.text(st.sampled_from('ab,"\r\n\té'), max_size=6)
 
 
 @given(st.lists(st.lists(field, min_size=2, max_size=2), max_size=8), st.booleans())
+@settings(deadline=None)
 def test_csv_agrees_with_pythons(rows: list[list[str]], quote_all: bool) -> None:
     buffer = io.StringIO(newline="")
     csv.writer(buffer, quoting=csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL).writerows(rows)
@@ -161,6 +173,7 @@ def test_csv_agrees_with_pythons(rows: list[list[str]], quote_all: bool) -> None
 
 
 @given(st.binary(max_size=30).map(lambda data: bytes(b'a",\n\r'[byte % 5] for byte in data)))
+@settings(deadline=None)
 def test_blocks_cut_anywhere_give_the_same_records(data: bytes) -> None:
     whole = scan(data, ",", final=True)
     for cut in range(len(data)):
@@ -229,9 +242,14 @@ def test_compressed(tmp_path: Path, suffix: str) -> None:
     assert documents.bytes_read == len(two)
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
-@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.txt", "a.fa", "a.fq"])
-def test_truncated(tmp_path: Path, suffix: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        *(("a.csv", suffix) for suffix in (".gz", ".bz2", ".xz", ".zst")),
+        *((name, ".gz") for name in ("a.jsonl", "a.txt", "a.fa", "a.fq")),
+    ],
+)
+def test_truncated(tmp_path: Path, name: str, suffix: str) -> None:
     letters = "".join(np.random.default_rng(1).choice(list("ACGT"), 1_600_000))
     texts = [letters[at : at + 200] for at in range(0, len(letters), 200)]
     write = {

@@ -56,6 +56,33 @@ def unpack_many(
     sequence: _Symbols,
     sequence_offsets: _Longs,
 ) -> tuple[_Symbols, _Symbols]: ...
+def learn_compact(
+    alphabet_size: int,
+    letters: _Symbols,
+    letter_offsets: _Longs,
+    left: _Symbols,
+    right: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+) -> npt.NDArray[np.uint16]: ...
+def encode_compact(
+    alphabet_size: int,
+    model: npt.NDArray[np.uint16],
+    letters: _Symbols,
+    letter_offsets: _Longs,
+    left: _Symbols,
+    right: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+) -> tuple[npt.NDArray[np.uint8], _Longs]: ...
+def decode_compact(
+    alphabet_size: int,
+    model: npt.NDArray[np.uint16],
+    codes: npt.NDArray[np.uint8],
+    offsets: _Longs,
+) -> tuple[_Symbols, _Longs, _Symbols, _Symbols, _Longs, _Symbols, _Longs]: ...
 def depths(alphabet_size: int, rules: _Symbols) -> npt.NDArray[np.int32]: ...
 def occurrences(alphabet_size: int, rules: _Symbols, sequence: _Symbols) -> _Longs: ...
 def expand(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import index
@@ -19,12 +19,23 @@ import pyarrow.parquet as pq
 from laconic.alphabet import Alphabet, Document, as_alphabet
 from laconic.arrays import arrow_integers
 from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many
+from laconic.compact import (
+    COMPACTED,
+    check_compact,
+    compact_fields,
+    from_compact,
+    learn_model,
+    listed_fields,
+    to_compact,
+)
 from laconic.format import (
     GRAMMAR_COLUMNS,
     About,
     CorpusError,
     check_row_counts,
+    final_layout,
     grammars_from,
+    layout_metadata,
     row_counts,
     table_of,
 )
@@ -87,7 +98,7 @@ class CorpusFile:
                 thrift_string_size_limit=_THRIFT_LIMIT,
                 thrift_container_size_limit=_THRIFT_LIMIT,
             )
-            self.schema: pa.Schema = self._file.schema_arrow
+            stored: pa.Schema = self._file.schema_arrow
             footer = self._file.metadata
             counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
             columns = [footer.row_group(i).num_columns for i in range(footer.num_row_groups)]
@@ -103,13 +114,19 @@ class CorpusFile:
             raise CorpusError("is not sound Parquet: its counts of columns disagree", str(path))
         self.counts = counts
         try:
-            self.about = About.of(self.schema)
+            self.stored = About.of(stored)
             check_row_counts(footer.metadata, counts)
+            self.final_layout = final_layout(footer.metadata)
         except CorpusError as error:
             raise CorpusError(error.reason, str(path)) from None
+        self.about = replace(self.stored, model=None)
+        fields = listed_fields(stored) if self.stored.model else stored
+        self.schema: pa.Schema = self.about.schema(fields)
         for name in GRAMMAR_COLUMNS.names:
             if self.schema.names.count(name) != 1:
                 raise CorpusError(f"must have one column {name!r}", str(path))
+        if self.stored.model and stored.names.count("grammar") != 1:
+            raise CorpusError("must have one column 'grammar'", str(path))
 
     def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return one row group; CorpusError if it is damaged, or would not fit into memory."""
@@ -120,8 +137,17 @@ class CorpusFile:
                 f"row group {number} would take {size} bytes, more than the limit of {self.limit}",
                 str(self.path),
             )
+        wanted = columns
+        if self.stored.model and columns is not None:
+            coded = {"grammar" if name in COMPACTED else name for name in columns}
+            wanted = sorted(coded | {"length"})
         try:
-            table = self._file.read_row_group(number, columns=columns, use_threads=False)
+            table = self._file.read_row_group(number, columns=wanted, use_threads=False)
+            if self.stored.model and (wanted is None or "grammar" in wanted):
+                table = from_compact(table, self.stored)
+        except CorpusError as error:
+            row = None if error.row is None else error.row + sum(self.counts[:number])
+            raise CorpusError(error.reason, str(self.path), row) from None
         except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
             raise CorpusError(
                 f"row group {number} is damaged: {_first_line(error)}", str(self.path)
@@ -131,7 +157,7 @@ class CorpusFile:
                 f"row group {number} has {table.num_rows} documents, not {self.counts[number]}",
                 str(self.path),
             )
-        return table
+        return table if columns is None else table.select(columns)
 
     def pieces(self) -> list[_RowGroup]:
         """Return the row groups, in order."""
@@ -163,6 +189,7 @@ class Corpus:
         self._pieces = list(pieces)
         self._starts = np.array([0, *accumulate(piece.rows for piece in self._pieces)], np.int64)
         self._loaded: tuple[int, Grammars] | None = None
+        self._final_layout: Mapping[str, Any] | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Corpus:
@@ -187,7 +214,9 @@ class Corpus:
                     f"its codec, alphabet or columns are not {paths[0]}'s", str(file.path)
                 )
         pieces = [piece for file in files for piece in file.pieces()]
-        return cls(files[0].about, files[0].schema, pieces)
+        corpus = cls(files[0].about, files[0].schema, pieces)
+        corpus._final_layout = files[-1].final_layout
+        return corpus
 
     @classmethod
     def from_documents(
@@ -321,8 +350,8 @@ class Corpus:
     @property
     def layout(self) -> dict[str, Any]:
         """How to write the documents to files (laconic.writers): as they came, or else as CSV."""
-        if self.about.layout is not None:
-            return dict(self.about.layout)
+        if self._final_layout is not None or self.about.layout is not None:
+            return dict(self._final_layout or self.about.layout or {})
         columns = [*self.columns, self.about.text]
         return {"format": "jsonl", "columns": columns, "text": self.about.text}
 
@@ -362,12 +391,20 @@ class Corpus:
                     except CorpusError as problem:
                         yield str(CorpusError(problem.reason, *piece.name(row)))
 
-    def write(self, path: str | os.PathLike[str], level: int = 3) -> None:
-        """Write the corpus to one Parquet file, which appears when it is whole."""
+    def write(self, path: str | os.PathLike[str], level: int = 3, compact: bool = False) -> None:
+        """Write the corpus to one Parquet file, which appears when it is whole.
+
+        `level` is zstd's. `compact` files of Re-Pair's grammars are smaller, and read by Laconic
+        only; ValueError if the corpus cannot be that.
+        """
         path = Path(path)
+        model = None
+        if compact:
+            check_compact(self.about)
+            model = learn_model(self._pieces[0].load(None), self.about) if self._pieces else None
         partial = path.with_name(path.name + ".partial")
         try:
-            with CorpusWriter(partial, self.schema, level) as writer:
+            with CorpusWriter(partial, self.schema, level, model) as writer:
                 for piece in self._pieces:
                     writer.write(piece.load(None))
             os.replace(partial, path)
@@ -417,10 +454,16 @@ class CorpusWriter:
     checksums let a damaged page be told from a sound one.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, level: int = 3) -> None:
+    def __init__(
+        self, path: Path, schema: pa.Schema, level: int = 3, model: str | None = None
+    ) -> None:
+        self._about = replace(About.of(schema), model=model)
+        if model:
+            schema = self._about.schema(compact_fields(schema))
         split = ["letters.list.element", "sequence.list.element"]
         split += ["rules.list.element.left", "rules.list.element.right"]
-        others = [name for name in schema.names if name not in GRAMMAR_COLUMNS.names]
+        ours = {*GRAMMAR_COLUMNS.names, "grammar"} if model else set(GRAMMAR_COLUMNS.names)
+        others = [name for name in schema.names if name not in ours]
         self._writer = pq.ParquetWriter(
             path,
             schema,
@@ -428,7 +471,7 @@ class CorpusWriter:
             compression_level=level,
             use_dictionary=others,
             write_statistics=others,
-            column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
+            column_encoding=None if model else dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
             data_page_size=1 << 22,
             write_page_checksum=True,
         )
@@ -437,12 +480,15 @@ class CorpusWriter:
     def write(self, table: pa.Table) -> None:
         """Append a table as one row group."""
         if table.num_rows:
-            self._writer.write_table(table, row_group_size=table.num_rows)
+            stored = to_compact(table, self._about) if self._about.model else table
+            self._writer.write_table(stored, row_group_size=table.num_rows)
             self._counts.append(table.num_rows)
 
-    def close(self) -> None:
-        """End the file."""
+    def close(self, layout: Mapping[str, Any] | None = None) -> None:
+        """End the file, and say how documents are laid out, if that was known at the end only."""
         self._writer.add_key_value_metadata(row_counts(self._counts))
+        if layout is not None:
+            self._writer.add_key_value_metadata(layout_metadata(layout))
         self._writer.close()
 
     def __enter__(self) -> CorpusWriter:

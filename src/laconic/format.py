@@ -23,14 +23,18 @@ __all__ = [
     "About",
     "CorpusError",
     "check_row_counts",
+    "final_layout",
     "grammars_from",
+    "layout_metadata",
+    "lists_of",
+    "packed_lists",
     "row_counts",
     "table_of",
 ]
 
 VERSION = 1
 _KEY, _CHECK = b"laconic", b"laconic.crc32"
-_ROWS = b"laconic.rows"
+_ROWS, _LAYOUT = b"laconic.rows", b"laconic.layout"
 _MOST_METADATA = 1 << 24
 _MOST_SYMBOLS = (1 << 31) - 1
 
@@ -64,6 +68,12 @@ class CorpusError(ValueError):
         )
         super().__init__(f"{where}: {reason}" if where else reason)
 
+    @classmethod
+    def of(cls, error: GrammarError) -> CorpusError:
+        """Return what the core says of "document 17: …"."""
+        number, colon, reason = str(error).removeprefix("document ").partition(": ")
+        return cls(reason, row=int(number)) if colon and number.isdecimal() else cls(str(error))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return CorpusError, (self.reason, self.file, self.row)
 
@@ -74,6 +84,7 @@ class About:
 
     `text` names the column the documents came from, `label` the one that holds the labels, if any,
     and `layout` says how the documents were written (laconic.writers writes them so again).
+    `model` is that of compact columns, in files that have them.
     """
 
     codec: Codec
@@ -81,6 +92,7 @@ class About:
     text: str = "text"
     label: str | None = None
     layout: Mapping[str, Any] | None = None
+    model: str | None = None
 
     def schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
         """Return the schema of a corpus with these fields; its metadata know them, too.
@@ -99,6 +111,7 @@ class About:
             "text": self.text,
             "label": self.label,
             "layout": self.layout,
+            "model": self.model,
         }
 
     @classmethod
@@ -128,16 +141,20 @@ class About:
             alphabet = Alphabet.from_json(json.dumps(_object(fields, "alphabet")))
         except (TypeError, ValueError) as error:
             raise CorpusError(f"its metadata are wrong: {error}") from None
-        text, label, layout = (fields.get(key) for key in ("text", "label", "layout"))
+        text, label, layout, model = (
+            fields.get(key) for key in ("text", "label", "layout", "model")
+        )
         if not isinstance(text, str) or not isinstance(label, str | None):
             raise CorpusError('its metadata are wrong: "text" and "label" must name columns')
-        if not isinstance(layout, dict | None):
-            raise CorpusError('its metadata are wrong: "layout" must be an object')
+        if not isinstance(layout, dict | None) or not isinstance(model, str | None):
+            raise CorpusError(
+                'its metadata are wrong: "layout" must be an object or null, "model" a text or null'
+            )
         if fields.get("alphabet_size") != alphabet.size:
             raise CorpusError('its metadata are wrong: "alphabet_size" is not the alphabet\'s')
         if fields.get("columns") != _stated(schema):
             raise CorpusError("its columns are not those that its metadata name")
-        return cls(codec, alphabet, text, label, layout)
+        return cls(codec, alphabet, text, label, layout, model)
 
 
 def _metadata(fields: dict[str, Any]) -> dict[bytes, bytes]:
@@ -157,15 +174,36 @@ def _object(fields: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def row_counts(counts: list[int]) -> dict[bytes, bytes]:
-    """Return the file metadata that say how many rows each row group has: CRC-32, then JSON."""
-    data = json.dumps(counts).encode()
-    return {_ROWS: b"%08x " % zlib.crc32(data) + data}
+    """Return the file metadata that say how many rows each row group has."""
+    return {_ROWS: _checked_json(counts)}
 
 
 def check_row_counts(metadata: Mapping[bytes, bytes] | None, counts: list[int]) -> None:
     """Raise CorpusError unless `counts` are those that row_counts wrote."""
-    if (metadata or {}).get(_ROWS) != row_counts(counts)[_ROWS]:
+    if (metadata or {}).get(_ROWS) != _checked_json(counts):
         raise CorpusError("its row groups are not those that its metadata name")
+
+
+def layout_metadata(layout: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """Return the file metadata that replace the layout in the schema metadata."""
+    return {_LAYOUT: _checked_json(dict(layout))}
+
+
+def final_layout(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
+    """Return what layout_metadata wrote, if it did; CorpusError if that is damaged."""
+    data = (metadata or {}).get(_LAYOUT)
+    if data is None:
+        return None
+    crc, _, text = data.partition(b" ")
+    if crc != b"%08x" % zlib.crc32(text):
+        raise CorpusError("its layout is damaged: its CRC-32 is another")
+    layout = json.loads(text)
+    return layout if isinstance(layout, dict) else None
+
+
+def _checked_json(value: object) -> bytes:
+    data = json.dumps(value, sort_keys=True).encode()
+    return b"%08x " % zlib.crc32(data) + data
 
 
 def table_of(
@@ -189,11 +227,16 @@ def table_of(
         # In LZ78 and LZD the sequence counts the rules as they are made: nearly free as it is.
         about.codec.name == "repair",
     )
-    rules = pa.StructArray.from_arrays([pa.array(left), pa.array(right)], fields=list(_RULE))
     arrays: list[pa.Array] = [
-        _lists(letter_offsets, pa.array(letters), "letters"),
-        _lists(grammars.rule_offsets, rules, "rules"),
-        _lists(grammars.sequence_offsets, pa.array(sequence), "sequence"),
+        *lists_of(
+            letters,
+            letter_offsets,
+            left,
+            right,
+            grammars.rule_offsets,
+            sequence,
+            grammars.sequence_offsets,
+        ),
         pa.array(grammars.expanded_lengths if lengths is None else lengths),
     ]
     fields = list(GRAMMAR_COLUMNS)
@@ -207,6 +250,44 @@ def table_of(
         arrays = [*columns.columns, *arrays]
         fields = [*columns.schema, *fields]
     return pa.table(arrays, schema=about.schema(fields))
+
+
+def lists_of(
+    letters: Int32s,
+    letter_offsets: Int64s,
+    left: Int32s,
+    right: Int32s,
+    rule_offsets: Int64s,
+    sequence: Int32s,
+    sequence_offsets: Int64s,
+) -> list[pa.Array]:
+    """Return packed grammars as the columns letters, rules and sequence."""
+    rules = pa.StructArray.from_arrays([pa.array(left), pa.array(right)], fields=list(_RULE))
+    return [
+        _lists(letter_offsets, pa.array(letters), "letters"),
+        _lists(rule_offsets, rules, "rules"),
+        _lists(sequence_offsets, pa.array(sequence), "sequence"),
+    ]
+
+
+def packed_lists(
+    table: pa.Table,
+) -> tuple[Int32s, Int64s, Int32s, Int32s, Int64s, Int32s, Int64s]:
+    """Return what lists_of was given; CorpusError for columns of other types, or with nulls."""
+    for field in GRAMMAR_COLUMNS:
+        index = table.schema.get_field_index(field.name)
+        if index < 0:
+            raise CorpusError(f"has no column {field.name!r}")
+        if not table.schema.field(index).type.equals(field.type):
+            found = table.schema.field(index).type
+            raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
+    letters, letter_offsets = _flat(table, "letters")
+    rules, rule_offsets = _flat(table, "rules")
+    sequence, sequence_offsets = _flat(table, "sequence")
+    left, right = (_integers(rules.field(side), "rules") for side in ("left", "right"))
+    symbols = _integers(sequence, "sequence")
+    every = _integers(letters, "letters")
+    return every, letter_offsets, left, right, rule_offsets, symbols, sequence_offsets
 
 
 def _lists(offsets: Int64s, values: pa.Array, name: str) -> pa.ListArray:
@@ -223,35 +304,15 @@ def grammars_from(table: pa.Table, about: About) -> Grammars:
 
     Raises CorpusError with the number of the row in the table, from 0, for anything else.
     """
-    for field in GRAMMAR_COLUMNS:
-        index = table.schema.get_field_index(field.name)
-        if index < 0:
-            raise CorpusError(f"has no column {field.name!r}")
-        if not table.schema.field(index).type.equals(field.type):
-            found = table.schema.field(index).type
-            raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
-    letters, letter_offsets = _flat(table, "letters")
-    rules, rule_offsets = _flat(table, "rules")
-    sequence, sequence_offsets = _flat(table, "sequence")
-    left, right = (_integers(rules.field(side), "rules") for side in ("left", "right"))
+    packed = packed_lists(table)
     length = _one_array(table, "length")
     size = about.alphabet.size
     try:
-        pairs, symbols = _core.unpack_many(
-            size,
-            _integers(letters, "letters"),
-            letter_offsets,
-            left,
-            right,
-            rule_offsets,
-            _integers(sequence, "sequence"),
-            sequence_offsets,
-        )
-        grammars = trusted_grammars(size, pairs, rule_offsets, symbols, sequence_offsets)
+        pairs, symbols = _core.unpack_many(size, *packed)
+        grammars = trusted_grammars(size, pairs, packed[4], symbols, packed[6])
         lengths = grammars.expanded_lengths
     except GrammarError as error:
-        number, _, reason = str(error).removeprefix("document ").partition(": ")
-        raise CorpusError(reason, row=int(number)) from None
+        raise CorpusError.of(error) from None
     claimed = arrow_integers(length)
     if not np.array_equal(claimed, lengths):
         row = int((claimed != lengths).argmax())

@@ -46,6 +46,7 @@ def compress(
     resume: Annotated[bool, Parameter(negative="")] = False,
     force: Annotated[bool, Parameter(negative="")] = False,
     level: int = 3,
+    compact: Annotated[bool, Parameter(negative="")] = False,
     shard: int = 64,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -101,6 +102,8 @@ def compress(
         Replace what is there.
     level
         Of zstd, 1 to 22: higher is smaller and slower.
+    compact
+        Make Re-Pair's grammars smaller than gzip makes the text; then only Laconic reads them.
     shard
         Millions of letters in a shard: at most this is done again after an interruption.
     json
@@ -136,7 +139,7 @@ def compress(
         _alphabet(alphabet, documents),
         documents.text,
         documents.label,
-        documents.layout,
+        dict(documents.layout),
     )
     started = time.perf_counter()
     with _Progress(documents) as progress:
@@ -147,6 +150,7 @@ def compress(
             engine_named(engine, workers),
             sharded=sharded,
             level=level,
+            compact=compact,
             resume=resume,
             force=force,
             shard_letters=shard * 1_000_000,

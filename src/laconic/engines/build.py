@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from laconic.arrays import arrow_integers
+from laconic.compact import check_compact
 from laconic.engines import Engine
 from laconic.engines.shards import Tally, Workshop
 from laconic.engines.worker import DocumentError, Result, Task
@@ -33,6 +34,7 @@ def build_corpus(
     *,
     sharded: bool = False,
     level: int = 3,
+    compact: bool = False,
     resume: bool = False,
     force: bool = False,
     shard_letters: int = SHARD_LETTERS,
@@ -40,12 +42,15 @@ def build_corpus(
 ) -> tuple[Tally, Path | None]:
     """Compress documents into the Parquet file `out`, or with `sharded` into a folder of them.
 
+    `compact` makes it smaller, and readable by Laconic only (laconic.compact).
     Returns what the corpus holds, and the file of rejected rows, if there are any. Work is kept in
     `<out>.partial` until all of it is done; `resume` goes on with what is there. The bytes written
     depend on the documents and the options alone, not on engine, workers or interruptions. Raises
     FileExistsError with the cure, NoDocumentsError, and ReadError with the row of a bad document.
     """
-    shop = Workshop(out, sharded=sharded, level=level, shard_letters=shard_letters)
+    if compact:
+        check_compact(task.about)
+    shop = Workshop(out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact)
     inputs = [list(pair) for pair in zip(documents.files, documents.sizes, strict=True)]
     schema = task.about.schema(documents.schema)
     about = {key.decode(): value.decode() for key, value in schema.metadata.items()}
@@ -65,7 +70,9 @@ def build_corpus(
         raise NoDocumentsError(
             f"{', '.join(documents.files[:3])}: there is no document to compress"
         )
-    return done, shop.finish()
+    # Only its end tells whether a compressed file ends with a newline.
+    changed = documents.layout != task.about.layout
+    return done, shop.finish(documents.layout if changed else None)
 
 
 def _compressed(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from laconic.compact import learn_model
 from laconic.corpus import CorpusFile, CorpusWriter
+from laconic.format import About
 
 __all__ = ["Tally", "Workshop"]
 
@@ -41,10 +44,14 @@ class Workshop:
     what has a name can be trusted, and the rest is made again.
     """
 
-    def __init__(self, out: Path, *, sharded: bool, level: int, shard_letters: int) -> None:
+    def __init__(
+        self, out: Path, *, sharded: bool, level: int, shard_letters: int, compact: bool = False
+    ) -> None:
         self.out, self.folder = out, out.with_name(out.name + ".partial")
         self._shards = self.folder / "shards"
         self._sharded, self._level, self._most = sharded, level, shard_letters
+        self._compact = compact
+        self._model: str | None = None
         self._writer: CorpusWriter | None = None
         self._tally = Tally()
         self._number = 0
@@ -55,6 +62,7 @@ class Workshop:
         Raises FileExistsError, with the cure, if something is in the way.
         """
         plan = plan | {"sharded": self._sharded, "level": self._level, "shard": self._most}
+        plan["compact"] = self._compact
         note = self.folder / "plan.json"
         if self.folder.exists() and force and not resume:
             shutil.rmtree(self.folder)
@@ -75,22 +83,29 @@ class Workshop:
         done = Tally()
         while self._note().exists() and self._shard().exists():
             done.add(Tally(**json.loads(self._note().read_text())))
+            if self._compact and self._model is None and self._shard().stat().st_size:
+                self._model = CorpusFile(self._shard()).stored.model
             self._number += 1
         return done
 
     def add(self, table: pa.Table, tally: Tally) -> None:
         """Append a part of the corpus as one row group of the shard that is being made."""
-        if table.num_rows:
-            if self._writer is None:
-                self._writer = CorpusWriter(self._unfinished(), table.schema, self._level)
-            self._writer.write(table)
-        self._tally.add(tally)
         if self._tally.letters >= self._most:
             self._end_shard()
+        if table.num_rows:
+            if self._compact and self._model is None:
+                self._model = learn_model(table, About.of(table.schema))
+            if self._writer is None:
+                self._writer = self._new_writer(self._unfinished(), table.schema)
+            self._writer.write(table)
+        self._tally.add(tally)
 
-    def finish(self) -> Path | None:
-        """Give the corpus its name, and the rejected rows theirs, which is returned if any are."""
-        self._end_shard()
+    def finish(self, layout: Mapping[str, Any] | None = None) -> Path | None:
+        """Give the corpus its name, and the rejected rows theirs, which is returned if any are.
+
+        `layout` is how the documents were laid out, if that was known at their end only.
+        """
+        self._end_shard(layout)
         rejects = [
             json.dumps(reject, ensure_ascii=False)
             for number in range(self._number)
@@ -126,12 +141,15 @@ class Workshop:
     def _unfinished(self) -> Path:
         return self.folder / "unfinished.parquet"
 
-    def _end_shard(self) -> None:
+    def _new_writer(self, path: Path, schema: pa.Schema) -> CorpusWriter:
+        return CorpusWriter(path, schema, self._level, self._model)
+
+    def _end_shard(self, layout: Mapping[str, Any] | None = None) -> None:
         if self._tally.parts == 0:
             return
         _write_whole(self._note(), json.dumps(asdict(self._tally)))
         if self._writer is not None:
-            self._writer.close()
+            self._writer.close(layout)
             os.replace(self._unfinished(), self._shard())
         else:  # all its documents were rejected
             self._shard().touch()
@@ -143,16 +161,12 @@ class Workshop:
         if len(shards) == 1:
             return shards[0]
         merged = self.folder / "merged.parquet"
-        writer: CorpusWriter | None = None
-        for shard in shards:
-            if shard.stat().st_size == 0:
-                continue
-            file = CorpusFile(shard)
-            writer = writer or CorpusWriter(merged, file.schema, self._level)
+        files = [CorpusFile(shard) for shard in shards if shard.stat().st_size]
+        writer = self._new_writer(merged, files[0].schema)
+        for file in files:
             for piece in file.pieces():
                 writer.write(piece.load(None))
-        assert writer is not None  # the caller has seen a document
-        writer.close()
+        writer.close(files[-1].final_layout)
         return merged
 
 

@@ -91,8 +91,8 @@ class DelimitedReader:
                 data = stream.read(wanted)
                 final = len(data) < wanted
                 block = rest + data
-                if final and not stream.failure and block:
-                    self.layout["final_newline"] = block[-1:] in (b"\n", b"\r")
+                if final and not stream.failure and stream.last:
+                    self.layout["final_newline"] = stream.last in (b"\n", b"\r")
                     block = _whole(block, True)
                 records = scan(block, self._delimiter, final=final)
                 skipped = 0
@@ -220,7 +220,7 @@ def _joined(
     if len(runs) == 1:
         return runs[0]
     # A carriage return must not become one line end with the line feed of a later record.
-    return b"".join(bytes(run) + b"\n" * (run[-1:] == b"\r") for run in runs)
+    return b"".join(bytes(run) + b"\n" * (run[-1] == ord("\r")) for run in runs)
 
 
 def _style(
