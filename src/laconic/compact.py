@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
