@@ -42,6 +42,7 @@ python-test: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/compress.py
+	$(BIN)/python benchmarks/corpus.py
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/report.py

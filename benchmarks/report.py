@@ -1,6 +1,6 @@
 """Write the tables and the picture that show benchmarks/results: `make docs`.
 
-python benchmarks/report.py           # README.md, docs/benchmarks.md, docs/compress.svg
+python benchmarks/report.py           # README.md, docs/benchmarks.md, docs/corpora.md, docs/compress.svg
 python benchmarks/report.py --check   # only say whether they are up to date
 """
 
@@ -23,14 +23,15 @@ NAMES = {"repair": "Laconic Re-Pair", "lzd": "Laconic LZD", "lz78": "Laconic LZ7
 Figures = dict[str, Any]
 
 
-def newest() -> tuple[Path, Figures]:
-    """Return the results measured last."""
-    found = [
+def newest(kind: str) -> tuple[Path, Figures]:
+    """Return the results measured last that have figures of this kind."""
+    read = [
         (path, json.loads(path.read_text()))
         for path in (ROOT / "benchmarks/results").glob("*.json")
     ]
+    found = [(path, figures) for path, figures in read if kind in figures]
     if not found:
-        sys.exit("benchmarks/results is empty; run `make bench` first")
+        sys.exit(f"benchmarks/results has no figures of {kind}; run `make bench` first")
     return max(found, key=lambda item: (item[1]["about"]["date"], item[0].name))
 
 
@@ -105,6 +106,60 @@ def document(path: Path, figures: Figures) -> str:
     return "\n".join(lines) + "\n"
 
 
+def corpora(path: Path, figures: Figures) -> str:
+    """Return docs/corpora.md."""
+    about, cost = figures["about"], figures["cost"]
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    ways = list(
+        dict.fromkeys(
+            way for each in figures["sizes"].values() for way in each["bytes_per_document"]
+        )
+    )
+    others = ["gzip -6 of each document", "Parquet of the text, zstd -3"]
+    lines = [
+        "# Benchmarks of corpora",
+        "",
+        f"Written by `make docs` from `benchmarks/results/{path.name}`, which holds every round.",
+        "",
+        f"- Command: `{about['command']}`, data: {about['data']}, commit {about['commit']}, {about['date']}",
+        f"- Machine: {about['machine']}",
+        f"- Versions: {versions}",
+        "",
+        "## Bytes per document",
+        "",
+        "Whole files, labels and metadata included. *Compact* is `--compact`; the rest are plain lists, zstd level 3",
+        "unless another is named. In **bold** what is at or under gzip -6 of each document.",
+        "",
+        f"| set | documents | letters each | {' | '.join([*others, *ways])} |",
+        "|---" * (3 + len(others) + len(ways)) + "|",
+    ]
+    for name, row in figures["sizes"].items():
+        limit = row["gzip -6 of each document"]
+        cells = [f"{row[other]:,.0f}" for other in others]
+        for way in ways:
+            size = row["bytes_per_document"][way]
+            cells.append(f"**{size:,.0f}**" if size <= limit else f"{size:,.0f}")
+        lines.append(
+            f"| {name} | {row['documents']:,} | {row['letters_per_document']:,.0f} | {' | '.join(cells)} |"
+        )
+    work = cost["cpu_seconds"] - cost["start_cpu_seconds"]
+    lines += [
+        "",
+        f"## `laconic compress` on {cost['input_bytes'] / 1e6:.1f} MB ({cost['source']}), Re-Pair",
+        "",
+        f"{cost['seconds']:.2f} s, {cost['cpu_seconds']:.2f} s of processor time, of which {cost['start_cpu_seconds']:.2f} s are start-up "
+        f"and {cost['codec_cpu_seconds']:.2f} s the codec's (measured alone, on the same parts): "
+        f"{100 * cost['codec_cpu_seconds'] / work:.0f} % of what is not start-up. Peak memory {cost['peak_memory'] / 1e6:.0f} MB.",
+    ]
+    if "large" in figures:
+        big = figures["large"]
+        lines += [
+            "",
+            f"{big['input_bytes'] / 1e9:.1f} GB made by repeating it: {big['seconds']:.0f} s, peak memory {big['peak_memory'] / 1e6:.0f} MB.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
 def picture(short: Figures) -> str:
     """Return docs/compress.svg: one bar per contestant, tokenizers written beside its cut-off bar."""
     rows = {name: row["median_us"] for name, row in short["rows"].items() if name != "zlib -9"}
@@ -171,13 +226,14 @@ def main() -> None:
     )
     parser.add_argument("--check", action="store_true", help="exit with 1 if a file is out of date")
     check = parser.parse_args().check
-    path, figures = newest()
+    path, figures = newest("short")
     readme = (ROOT / "README.md").read_text()
     before, _, rest = readme.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
     wanted = {
         "README.md": before + MARKS[0] + summary(figures) + MARKS[1] + after,
         "docs/benchmarks.md": document(path, figures),
+        "docs/corpora.md": corpora(*newest("sizes")),
         "docs/compress.svg": picture(figures["short"]),
     }
     stale = [

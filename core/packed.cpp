@@ -158,8 +158,10 @@ void unpack(const PackedView& packed, Symbol alphabet_size, Output& out) {
         return index < letters ? packed.letters[index] : alphabet_size + static_cast<Symbol>(index - letters);
     };
     out.rules.reserve(out.rules.size() + 2 * count);
-    for (std::size_t k = 0; k < count; ++k)
-        out.add_rule(symbol(packed.left[k], k, "rule", k), symbol(packed.right[k], k, "rule", k));
+    for (std::size_t k = 0; k < count; ++k) {
+        const Symbol left = symbol(packed.left[k], k, "rule", k);
+        out.add_rule(left, symbol(packed.right[k], k, "rule", k));
+    }
     out.sequence.reserve(out.sequence.size() + packed.sequence.size());
     for (std::size_t i = 0; i < packed.sequence.size(); ++i)
         out.sequence.push_back(symbol(packed.sequence[i], count, "sequence position", i));

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import get_args
 
 import laconic
 from laconic.codecs import CodecName
 
+BUILD = Path("build/demo")
 COLUMNS = "{:10} {:7} {:>9} {:>10} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11}"
 HEADER = COLUMNS.format(
     "sample",
@@ -56,6 +61,20 @@ def main() -> None:
     verse = "and the evening and the morning were the first day"
     print(f"The grammar of {verse!r}:")
     laconic.compress(verse).show()
+    print("\nThe same from the command line, to a Parquet file of grammars:\n")
+    sample = laconic.samples.load("kjv").train
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "kjv.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([("text", "part"), *zip(sample.documents, sample.labels, strict=True)])
+    run("compress", BUILD / "kjv.csv", "-o", BUILD / "kjv.parquet", "--label", "part", "--force")
+    run("info", BUILD / "kjv.parquet")
+
+
+def run(*words: str | Path) -> None:
+    """Show a command and what it prints."""
+    print("$ laconic", *words, flush=True)
+    subprocess.run([sys.executable, "-m", "laconic", *map(str, words)], check=True)
 
 
 if __name__ == "__main__":

@@ -23,21 +23,29 @@ def test_damage_is_noticed() -> None:
     assert sum(counts["error"] for counts in report.outcomes.values()) > 30
 
 
-@pytest.mark.parametrize("kind", sorted({kind.__name__ for kind in corrupt.KINDS}))
-def test_every_kind_does_damage(kind: str) -> None:
-    copies = [getattr(corrupt, kind)(Random(k)) for k in range(5)]
-    assert any(copy != corrupt.original().data for copy in copies)
-    assert copies == [getattr(corrupt, kind)(Random(k)) for k in range(5)]
+@pytest.mark.parametrize(
+    ("kind", "compact"),
+    [(kind, compact) for compact, kinds in corrupt.KINDS.items() for kind in dict.fromkeys(kinds)],
+)
+def test_every_kind_does_damage(kind: corrupt.Kind, compact: bool) -> None:
+    whole = corrupt.original(compact)
+    copies = [kind(Random(k), whole) for k in range(3)]
+    assert any(copy != whole.data for copy in copies)
+    assert copies == [kind(Random(k), whole) for k in range(3)]
 
 
-def test_the_original_is_sound(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compact", [False, True])
+def test_the_original_is_sound(tmp_path: Path, compact: bool) -> None:
     path = tmp_path / "a.parquet"
-    path.write_bytes(corrupt.original().data)
+    path.write_bytes(corrupt.original(compact).data)
+    assert corrupt.outcome(path) == ("sound", "")
+    path.write_bytes(corrupt.parquet(corrupt.original(compact), corrupt.original(compact).stored))
     assert corrupt.outcome(path) == ("sound", "")
 
 
 def test_all_integers_of_the_footer_are_found() -> None:
-    footer = corrupt.original().data[corrupt.original().footer : -8]
+    whole = corrupt.original(compact=False)
+    footer = whole.data[whole.footer : -8]
     spans, end = corrupt.integers_of(footer, 0)
     assert end == len(footer)
     assert spans[0].value == 2  # the version of Parquet's footer

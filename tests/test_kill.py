@@ -11,8 +11,8 @@ import pytest
 
 
 def test_what_is_killed_can_go_on() -> None:
-    """As `python tools/kill.py --times 3 --megabytes 2 --shard 0.25`."""
-    report = kill.campaign(times=3, seed=1, megabytes=2, shard=0.25)
+    """As `python tools/kill.py --times 3 --megabytes 9 --shard 1`."""
+    report = kill.campaign(times=3, seed=1, megabytes=9, shard=1)
     assert not report.findings, str(report)
     assert report.counts["killed"] + report.counts["ended before it could be killed"] >= 3
 
@@ -27,5 +27,5 @@ def test_findings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         return run(source, out, *arguments)
 
     monkeypatch.setattr(kill, "start", careless)
-    report = kill.campaign(times=2, seed=1, megabytes=0.1, shard=0.05)
+    report = kill.campaign(times=2, seed=1, megabytes=0.1, shard=1)
     assert any(finding.endswith("litter is left over") for finding in report.findings)

@@ -1,6 +1,6 @@
 """Kills `laconic compress` at random moments, lets it go on, and compares what comes out.
 
-    python tools/kill.py --times 50 --seed 1                      # shards of 4 MB: some minutes
+    python tools/kill.py --times 50 --seed 1                      # small shards: some minutes
     python tools/kill.py --times 20 --megabytes 200 --shard 64    # as users run it
 
 Under the final name there must never be anything but the whole corpus, or what was there before;
@@ -28,18 +28,10 @@ from typing import TypeAlias
 from laconic import samples
 
 PATIENCE = 600  # seconds that one run may take
-USUAL_SHARD = 64  # MB of letters, of laconic compress itself
+OLD, OLD_FILES = "old-{number:05}.parquet", 2000  # so many that removing them takes a while
 DOUBLE_KILL = 0.4  # how often what goes on is killed, too
 
 Digests: TypeAlias = dict[str, str]  # of all files below a name; of none if there is nothing
-
-# There is no option for the size of shards: it would change the bytes, and nobody needs it.
-SMALL_SHARDS = """
-from laconic.engines.build import build_corpus
-build_corpus.__kwdefaults__["shard_letters"] = {letters}
-from laconic.cli import main
-main()
-"""
 
 
 def write_input(path: Path, megabytes: float) -> None:
@@ -65,13 +57,13 @@ def digests(path: Path) -> Digests:
     }
 
 
-def start(source: Path, out: Path, shard: float, *flags: str) -> subprocess.Popen[str]:
-    """Start the compression of `source` to `out`, with shards of so many MB."""
-    small = SMALL_SHARDS.format(letters=int(shard * (1 << 20)))
-    program = ["-m", "laconic"] if shard == USUAL_SHARD else ["-c", small]
-    options = ["compress", str(source), "-o", str(out), "--text", "text", "--label", "label"]
+def start(source: Path, out: Path, shard: int, *flags: str) -> subprocess.Popen[str]:
+    """Start the compression of `source` to `out`, with shards of so many million letters."""
+    options = [str(source), "-o", str(out), "--text", "text", "--label", "label"]
+    if "compact" in out.name:
+        options.append("--compact")
     return subprocess.Popen(
-        [sys.executable, *program, *options, *flags],
+        [sys.executable, "-m", "laconic", "compress", *options, "--shard", str(shard), *flags],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -90,14 +82,17 @@ def some_moment(random: Random, out: Path, seconds: float, shards: int) -> Calla
 
     Time alone would seldom hit the moments between two files: half the time, a file decides.
     """
-    folder = out.with_name(out.name + ".partial")
+    folder, old = out.with_name(out.name + ".partial"), out / OLD.format(number=OLD_FILES // 2)
+    if old.exists() and random.random() < 0.5:
+        return lambda _: not old.exists()
     if random.random() < 0.5:
         end = random.uniform(0, 1.05 * seconds)
         return lambda passed: passed >= end
-    number = random.randrange(shards + 1)
-    names = ("plan.json", "unfinished.parquet", "merged.parquet", f"shard-{number:05}.json")
-    paths = [folder / name for name in (*names, f"shards/shard-{number:05}.parquet")]
-    awaited = random.choice([*paths, folder, out])
+    shard = f"shard-{random.randrange(shards):05}"
+    names = ["plan.json", "unfinished.parquet", f"{shard}.json", f"shards/{shard}.parquet"]
+    if out.suffix == ".parquet" and shards > 1:
+        names.append("merged.parquet")
+    awaited = random.choice([folder, out, *(folder / name for name in names)])
     return lambda _: awaited.exists()
 
 
@@ -138,13 +133,14 @@ class Undisturbed:
 class Trial:
     """One output, made again and again, and disturbed."""
 
-    def __init__(self, source: Path, out: Path, shard: float, report: Report) -> None:
+    def __init__(self, source: Path, out: Path, shard: int, report: Report) -> None:
         self.source, self.out, self.shard, self.report = source, out, shard, report
         self.folder = out.with_name(out.name + ".partial")
         begun = time.monotonic()
         finish(start(source, out, shard))
         seconds = time.monotonic() - begun
-        shards = max(1, round(source.stat().st_size / (shard * (1 << 20))))
+        # A shard ends with the part of 4 MB that fills it.
+        shards = max(1, int(source.stat().st_size / (1 << 20) / max(4, shard)))
         self.right = Undisturbed(digests(out), seconds, shards)
 
     def disturb(self, seed: int, number: int) -> None:
@@ -201,20 +197,18 @@ class Trial:
             self.out.write_bytes(b"another corpus")
             return
         self.out.mkdir()
-        for number in range(200):  # so many that removing them takes a while
-            (self.out / f"old-{number:05}.parquet").write_bytes(b"a shard of another corpus")
+        for number in range(OLD_FILES):
+            (self.out / OLD.format(number=number)).write_bytes(b"a shard of another corpus")
 
 
-def campaign(
-    times: int, seed: int, megabytes: float, shard: float, progress: bool = False
-) -> Report:
-    """Disturb so many times, files and folders in turn."""
+def campaign(times: int, seed: int, megabytes: float, shard: int, progress: bool = False) -> Report:
+    """Disturb so many times, files, folders and compact files in turn."""
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "input.csv")
         write_input(source, megabytes)
         trials = []
-        for name in ("corpus.parquet", "corpus"):
+        for name in ("corpus.parquet", "corpus", "compact.parquet"):
             Path(folder, f"of {name}").mkdir()
             trials.append(Trial(source, Path(folder, f"of {name}", name), shard, report))
         for number in range(times):
@@ -232,7 +226,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--megabytes", type=float, default=24, help="of text in the input")
-    parser.add_argument("--shard", type=float, default=4, help="MB of letters in a shard")
+    parser.add_argument("--shard", type=int, default=1, help="million letters in a shard")
     arguments = parser.parse_args()
     report = campaign(
         arguments.times,

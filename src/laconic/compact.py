@@ -80,7 +80,9 @@ def listed_fields(schema: pa.Schema) -> list[pa.Field]:
 
 def from_compact(table: pa.Table, about: About) -> pa.Table:
     """Return the table with its lists again; CorpusError, with the row, for broken codes."""
-    column = table.column("grammar")
+    column = table.column(_FIELD.name)
+    if not column.type.equals(_FIELD.type):
+        raise CorpusError(f"its column {_FIELD.name!r} is {column.type}, not {_FIELD.type}")
     if column.null_count:
         raise CorpusError("grammar is missing", row=column.is_null().to_pylist().index(True))
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], _FIELD.type)

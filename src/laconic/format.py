@@ -6,11 +6,13 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from laconic import _core
 from laconic.alphabet import Alphabet
@@ -95,12 +97,20 @@ class About:
     model: str | None = None
 
     def schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
-        """Return the schema of a corpus with these fields; its metadata know them, too.
+        """Return the schema of a corpus in memory with these fields."""
+        return pa.schema(fields, metadata=_metadata(self._fields()))
 
-        Nothing else would tell when the footer of a file is damaged in the name of a column.
+    def file_schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
+        """Return the schema of a corpus in a file, whose metadata name its columns, too.
+
+        Nothing else would tell when the footer of a file is damaged in the name of a column. Types
+        are named as Parquet gives them back, which is not always as they were.
         """
-        every = list(fields)
-        return pa.schema(every, metadata=_metadata(self._fields() | {"columns": _stated(every)}))
+        plain = pa.schema(fields)
+        sink = pa.BufferOutputStream()
+        pq.write_table(plain.empty_table(), sink)
+        columns = _stated(pq.read_schema(pa.BufferReader(sink.getvalue())))
+        return pa.schema(plain, metadata=_metadata(self._fields() | {"columns": columns}))
 
     def _fields(self) -> dict[str, Any]:
         return {
@@ -115,7 +125,7 @@ class About:
         }
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> About:
+    def of(cls, schema: pa.Schema, in_file: bool = False) -> About:
         """Return what a schema says; CorpusError, one message per cause, if it is no corpus's."""
         metadata = schema.metadata or {}
         data = metadata.get(_KEY)
@@ -132,13 +142,15 @@ class About:
         if not isinstance(fields, dict):
             raise CorpusError("its metadata are not a JSON object")
         version = fields.get("version")
-        if version != VERSION:
+        if version != VERSION or isinstance(version, bool):
             raise CorpusError(
                 f"is of format version {version!r:.20}; this Laconic reads version {VERSION}"
             )
+        options, letters = _object(fields, "codec"), _object(fields, "alphabet")
+        if unknown := sorted(options.keys() - {field.name for field in dataclass_fields(Codec)}):
+            raise CorpusError(f"its metadata are wrong: no codec has the option {unknown[0]!r:.40}")
         try:
-            codec = Codec(**_object(fields, "codec"))
-            alphabet = Alphabet.from_json(json.dumps(_object(fields, "alphabet")))
+            codec, alphabet = Codec(**options), Alphabet.from_json(json.dumps(letters))
         except (TypeError, ValueError) as error:
             raise CorpusError(f"its metadata are wrong: {error}") from None
         text, label, layout, model = (
@@ -152,7 +164,7 @@ class About:
             )
         if fields.get("alphabet_size") != alphabet.size:
             raise CorpusError('its metadata are wrong: "alphabet_size" is not the alphabet\'s')
-        if fields.get("columns") != _stated(schema):
+        if in_file and fields.get("columns") != _stated(schema):
             raise CorpusError("its columns are not those that its metadata name")
         return cls(codec, alphabet, text, label, layout, model)
 
@@ -197,8 +209,13 @@ def final_layout(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | Non
     crc, _, text = data.partition(b" ")
     if crc != b"%08x" % zlib.crc32(text):
         raise CorpusError("its layout is damaged: its CRC-32 is another")
-    layout = json.loads(text)
-    return layout if isinstance(layout, dict) else None
+    try:
+        layout = json.loads(text)
+    except (ValueError, RecursionError):
+        layout = None
+    if not isinstance(layout, dict):
+        raise CorpusError("its layout is not a JSON object")
+    return layout
 
 
 def _checked_json(value: object) -> bytes:
@@ -237,7 +254,7 @@ def table_of(
             sequence,
             grammars.sequence_offsets,
         ),
-        pa.array(grammars.expanded_lengths if lengths is None else lengths),
+        _array(grammars.expanded_lengths if lengths is None else lengths),
     ]
     fields = list(GRAMMAR_COLUMNS)
     if columns is not None:
@@ -262,11 +279,11 @@ def lists_of(
     sequence_offsets: Int64s,
 ) -> list[pa.Array]:
     """Return packed grammars as the columns letters, rules and sequence."""
-    rules = pa.StructArray.from_arrays([pa.array(left), pa.array(right)], fields=list(_RULE))
+    rules = pa.StructArray.from_arrays([_array(left), _array(right)], fields=list(_RULE))
     return [
-        _lists(letter_offsets, pa.array(letters), "letters"),
+        _lists(letter_offsets, _array(letters), "letters"),
         _lists(rule_offsets, rules, "rules"),
-        _lists(sequence_offsets, pa.array(sequence), "sequence"),
+        _lists(sequence_offsets, _array(sequence), "sequence"),
     ]
 
 
@@ -283,10 +300,14 @@ def packed_lists(
             raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
     letters, letter_offsets = _flat(table, "letters")
     rules, rule_offsets = _flat(table, "rules")
+    if rules.null_count:
+        raise CorpusError("rules hold a missing rule")
     sequence, sequence_offsets = _flat(table, "sequence")
-    left, right = (_integers(rules.field(side), "rules") for side in ("left", "right"))
-    symbols = _integers(sequence, "sequence")
-    every = _integers(letters, "letters")
+    left, right = (
+        _integers(rules.field(side), rule_offsets, "rules") for side in ("left", "right")
+    )
+    symbols = _integers(sequence, sequence_offsets, "sequence")
+    every = _integers(letters, letter_offsets, "letters")
     return every, letter_offsets, left, right, rule_offsets, symbols, sequence_offsets
 
 
@@ -296,7 +317,13 @@ def _lists(offsets: Int64s, values: pa.Array, name: str) -> pa.ListArray:
             f"{name} of one part exceed 2^31 - 1 symbols; use another codec or split the document"
         )
     kind = GRAMMAR_COLUMNS.field(name).type
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values, type=kind)
+    return pa.ListArray.from_arrays(_array(offsets.astype(np.int32)), values, type=kind)
+
+
+def _array(values: Int32s | Int64s) -> pa.Array:
+    # As in arrays.arrow_integers: pa.array would import pandas.
+    kind = pa.int32() if values.dtype == np.int32 else pa.int64()
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 def grammars_from(table: pa.Table, about: About) -> Grammars:
@@ -339,7 +366,9 @@ def _flat(table: pa.Table, name: str) -> tuple[pa.Array, Int64s]:
     return lists.flatten(), frozen(offsets)
 
 
-def _integers(array: pa.Array, name: str) -> Int32s:
+def _integers(array: pa.Array, offsets: Int64s, name: str) -> Int32s:
     if array.null_count:
-        raise CorpusError(f"{name} hold a missing symbol")
+        at = array.is_null().to_pylist().index(True)
+        row = int(np.searchsorted(offsets, at, side="right")) - 1
+        raise CorpusError(f"a symbol is missing in its {name}", row=row)
     return arrow_integers(array)

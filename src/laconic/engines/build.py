@@ -67,6 +67,8 @@ def build_corpus(
         shop.abandon()
         raise
     if done.documents == 0:
+        shop.abandon()
+        shop.discard()
         raise NoDocumentsError(
             f"{', '.join(documents.files[:3])}: there is no document to compress"
         )

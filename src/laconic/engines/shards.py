@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from laconic.compact import learn_model
-from laconic.corpus import CorpusFile, CorpusWriter
+from laconic.corpus_file import CorpusFile, CorpusWriter
 from laconic.format import About
 
 __all__ = ["Tally", "Workshop"]
@@ -117,6 +117,9 @@ class Workshop:
         else:
             rejected.unlink(missing_ok=True)
         if self._sharded:
+            for shard in self._shards.iterdir():
+                if shard.stat().st_size == 0:  # all its documents were rejected
+                    shard.unlink()
             if self.out.exists():
                 shutil.rmtree(self.out)
             os.replace(self._shards, self.out)
@@ -124,6 +127,10 @@ class Workshop:
             os.replace(self._merged(), self.out)
         shutil.rmtree(self.folder)
         return rejected if rejects else None
+
+    def discard(self) -> None:
+        """Remove the folder and all that was done."""
+        shutil.rmtree(self.folder)
 
     def abandon(self) -> None:
         """Leave the unfinished shard, so that its file is not kept open."""
