@@ -256,9 +256,9 @@ void check_models() {
         made(numbers);
         std::vector<std::uint16_t> other = numbers;
         other.pop_back();
-        CHECK_THROWS(made(other), GrammarError,
-                     "the model has " + std::to_string(other.size()) + " frequencies, not " +
-                         std::to_string(numbers.size()));
+        CHECK_THROWS(
+            made(other), GrammarError,
+            "the model has " + std::to_string(other.size()) + " frequencies, not " + std::to_string(numbers.size()));
         other = numbers;
         other.push_back(1);
         CHECK_THROWS(made(other), GrammarError, "frequencies, not " + std::to_string(numbers.size()));
