@@ -21,7 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laconic import Alphabet, Codec, Corpus, CorpusError, compress_many, samples
-from laconic.corpus import CorpusFile
+from laconic.cli import app
+from laconic.codecs import CodecName
+from laconic.corpus_file import CorpusFile
 from laconic.engines.build import build_corpus
 from laconic.engines.local import LocalEngine
 from laconic.engines.worker import Task
@@ -139,6 +141,35 @@ def test_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "from compact").read_bytes()
 
 
+def test_columns_of_any_type(tmp_path: Path) -> None:
+    about = About(Codec("repair"), Alphabet.bytes(), label="label")
+    columns = {
+        "label": pa.array(["a", None, "b"]).dictionary_encode(),
+        "left": pa.array([{"a": 1, "b": ["x"]}, None, {"a": None, "b": []}]),
+        "a.b": pa.array([[1, 2], None, []], pa.list_(pa.int16())),
+        "grammars": pa.array([b"\x00", b"", None], pa.large_binary()),
+        "nothing": pa.nulls(3),
+        "time": pa.array([0, None, 1], pa.timestamp("ns", "Europe/Zurich")),
+    }
+    grammars = compress_many(TEXTS[:3], about.codec, alphabet=about.alphabet)
+    corpus = Corpus.from_arrow(table_of(grammars, about, pa.table(columns)))
+    again = compacted(corpus, tmp_path / "a.parquet")
+    corpus.write(tmp_path / "plain.parquet")
+    same(again, Corpus.open(tmp_path / "plain.parquet"))
+    for name in corpus.schema.names:
+        assert again.column(name).to_pylist() == corpus.column(name).to_pylist()
+
+
+def test_columns_in_any_order(tmp_path: Path) -> None:
+    names = ["sequence", "id", "letters", "length", "label", "rules"]
+    corpus = Corpus.from_arrow(labelled().to_arrow(names))
+    corpus.write(tmp_path / "plain.parquet")
+    assert Corpus.open(tmp_path / "plain.parquet").schema.names == names
+    again = compacted(corpus, tmp_path / "a.parquet")
+    assert again.to_arrow(names).equals(corpus.to_arrow(names))
+    assert again.schema.names == names
+
+
 @pytest.mark.parametrize("first", [[], [""], ["zzz"]])
 def test_a_model_of_other_documents(tmp_path: Path, first: list[str]) -> None:
     """The model is learned from the first part alone; the others need not be like it."""
@@ -200,7 +231,9 @@ def test_smaller_than_gzip(tmp_path: Path) -> None:
 # ---- with engines -------------------------------------------------------------------------------
 
 
-def build(source: Path, out: Path, codec: str = "repair", workers: int = 1, **options: Any) -> Any:
+def build(
+    source: Path, out: Path, codec: CodecName = "repair", workers: int = 1, **options: Any
+) -> Any:
     documents = read(source, ReadOptions(label="label", part_bytes=3000))
     about = About(Codec(codec), Alphabet.bytes(), documents.text, documents.label, documents.layout)
     return build_corpus(documents, out, Task(about, "stop"), LocalEngine(workers), **options)
@@ -254,6 +287,29 @@ def test_build_refuses_other_codecs(source: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="compact corpora are Re-Pair's; the codec here is 'lzd'"):
         build(source, tmp_path / "a", codec="lzd", compact=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_build_refuses_a_column_named_grammar(tmp_path: Path) -> None:
+    """Before any work is done: there is nothing to go on with."""
+    path = tmp_path / "a.csv"
+    path.write_text("text,label,grammar\nabab,x,y\n")
+    with pytest.raises(CorpusError, match="a column 'grammar' of their own; rename it"):
+        build(path, tmp_path / "out", compact=True)
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_the_command(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def laconic(*words: str | Path) -> str:
+        app([str(word) for word in words], exit_on_error=False, result_action="return_value")
+        return capsys.readouterr().out
+
+    out = tmp_path / "a.parquet"
+    laconic("compress", source, "-o", out, "--text", "text", "--label", "label", "--compact")
+    assert "grammar" in pq.read_schema(out).names
+    assert "all sound" in laconic("verify", out)
+    assert "30" in laconic("info", out)
+    laconic("expand", out, "-o", tmp_path / "back.csv")
+    assert (tmp_path / "back.csv").read_bytes() == source.read_bytes()
 
 
 # ---- what cannot be compact ---------------------------------------------------------------------
@@ -464,16 +520,17 @@ def test_any_damage_to_codes(tmp_path: Path, data: st.DataObject) -> None:
             code = bytearray(data.draw(st.binary(max_size=60)))
     codes[row] = bytes(code)
     path = hostile(tmp_path / "b.parquet", with_codes(table, codes), about)
+    where: tuple[str | None, int | None] = (str(path), row)
     try:
         corpus = opened(path)
     except CorpusError as error:
-        assert error.file == str(path)
-        assert error.row == row
+        where = error.file, error.row
     else:
         assert corpus.lengths.tolist() == labelled().lengths.tolist()
         others = [k for k in range(len(codes)) if k != row]
         assert [corpus[k].text() for k in others] == [TEXTS[k] for k in others]
         corpus[row].to_bytes()
+    assert where == (str(path), row)
 
 
 @pytest.mark.parametrize(
@@ -490,7 +547,7 @@ def test_any_damage_to_codes(tmp_path: Path, data: st.DataObject) -> None:
 def test_codes_of_other_types(tmp_path: Path, values: Any, kind: pa.DataType) -> None:
     table, about = stored(tmp_path / "a.parquet")
     path = hostile(tmp_path / "b.parquet", with_codes(table, values, kind), about)
-    with pytest.raises(CorpusError, match="'grammar' is .*, not large_binary") as caught:
+    with pytest.raises(CorpusError, match=r"'grammar' is .*, not large_binary") as caught:
         opened(path)
     assert caught.value.file == str(path)
 

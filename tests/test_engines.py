@@ -246,3 +246,16 @@ def test_unknown_engines_and_workers() -> None:
         engine_named("dask")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="workers must be at least 1"):
         engine_named("local", 0)
+
+
+def test_a_hugging_face_dataset_becomes_a_corpus() -> None:
+    import datasets
+
+    rows = {"text": ["abab", "naïve", "xyz"], "stars": [1, 2, 3], "id": ["a", "b", "c"]}
+    want = Corpus.from_table(pa.table(rows), label="stars")
+    got = Corpus.from_table(datasets.Dataset.from_dict(rows), label="stars")
+    assert got.labels == want.labels == [1, 2, 3]
+    assert [g.text() for g in got] == rows["text"]
+    assert got.columns == ["stars", "id"]
+    with pytest.raises(ReadError, match="no column 'body'"):
+        Corpus.from_table(pa.table(rows), text="body")

@@ -48,11 +48,6 @@ def rewritten(table: pa.Table, name: str, values: Any) -> pa.Table:
     return table.set_column(at, table.schema.field(at), array)
 
 
-def resigned(table: pa.Table) -> pa.Table:
-    """The table with metadata that name its columns, whatever they are."""
-    return table.replace_schema_metadata(ABOUT.schema(table.schema).metadata)
-
-
 # ---- round trips --------------------------------------------------------------------------------
 
 
@@ -144,12 +139,13 @@ def test_metadata_come_back(
     name: str, options: dict[str, Any], text: str, label: str | None, layout: dict[str, Any] | None
 ) -> None:
     about = About(Codec(options.pop("codec"), **options), ALPHABETS[name], text, label, layout)
-    schema = about.schema(GRAMMAR_COLUMNS)
-    assert About.of(schema) == about
+    assert About.of(about.schema(GRAMMAR_COLUMNS)) == about
+    schema = about.file_schema(GRAMMAR_COLUMNS)
+    assert About.of(schema, in_file=True) == about
     assert all(value.isascii() for value in schema.metadata.values())
 
 
-RIGHT: dict[bytes, bytes] = ABOUT.schema(GRAMMAR_COLUMNS).metadata
+RIGHT: dict[bytes, bytes] = ABOUT.file_schema(GRAMMAR_COLUMNS).metadata
 
 
 def spoiled(change: Callable[[dict[str, Any]], Any]) -> dict[bytes, bytes]:
@@ -200,10 +196,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "codec text": (put(codec="repair"), '"codec" must be an object'),
     "codec name": (put(codec={"name": "gzip"}), "its metadata are wrong: no codec is named 'gzip'"),
     "codec list": (put(codec={"name": ["repair"]}), "its metadata are wrong: no codec is named"),
-    "codec key": (
-        put(codec={"x": 1}),
-        "its metadata are wrong: Codec.__init__() got an unexpected",
-    ),
+    "codec key": (put(codec={"x": 1}), "its metadata are wrong: "),
     "min_count": (
         put(codec={"min_count": 1}),
         "its metadata are wrong: min_count must be an integer",
@@ -252,14 +245,14 @@ WRONG: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("metadata", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_metadata_have_one_error(metadata: dict[bytes, bytes] | None, message: str) -> None:
     with pytest.raises(CorpusError) as caught:
-        About.of(GRAMMAR_COLUMNS.with_metadata(metadata))
+        About.of(GRAMMAR_COLUMNS.with_metadata(metadata), in_file=True)
     assert message in str(caught.value)
     assert str(caught.value).count("metadata are wrong") <= 1
     assert len(str(caught.value)) < 300
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize("version", [True, 1.0])
+@pytest.mark.parametrize("version", [True, "1"])
 def test_a_version_is_an_integer(version: Any) -> None:
     with pytest.raises(CorpusError, match="is of format version"):
         About.of(GRAMMAR_COLUMNS.with_metadata(put(version=version)))
@@ -385,7 +378,7 @@ def with_nulls_inside(name: str) -> pa.Table:
 @pytest.mark.parametrize("name", ["letters", "rules", "sequence"])
 def test_missing_symbols(name: str) -> None:
     table = with_nulls_inside(name)
-    with pytest.raises(CorpusError, match=f"{name} hold a missing symbol"):
+    with pytest.raises(CorpusError, match=f"^document 2: a symbol is missing in its {name}"):
         grammars_from(table, ABOUT)
     assert len(list(Corpus.from_arrow(table).problems())) == 1
 
@@ -398,7 +391,9 @@ def test_missing_rules() -> None:
     fields = list(rules.type)
     values = pa.StructArray.from_arrays(rules.flatten(), fields=fields, mask=mask)
     lists = pa.ListArray.from_arrays(lists.offsets, values, type=lists.type)
-    with pytest.raises(CorpusError, match="rules hold a missing symbol"):
+    with pytest.raises(
+        CorpusError, match=r"rules hold a missing rule|a symbol is missing in its rules"
+    ):
         grammars_from(rewritten(SOUND, "rules", lists), ABOUT)
 
 
@@ -428,9 +423,7 @@ def test_wrong_types(name: str, kind: pa.DataType) -> None:
     table = SOUND.set_column(at, pa.field(name, kind), array)
     with pytest.raises(CorpusError, match=f"its column '{name}' is .+, not "):
         grammars_from(table, ABOUT)
-    with pytest.raises(CorpusError, match="its columns are not those that its metadata name"):
-        Corpus.from_arrow(table)
-    (problem,) = Corpus.from_arrow(resigned(table)).problems()
+    (problem,) = Corpus.from_arrow(table).problems()
     assert f"its column '{name}' is" in problem
 
 
@@ -441,22 +434,22 @@ def test_missing_and_doubled_columns(name: str) -> None:
     doubled = SOUND.append_column(SOUND.schema.field(name), SOUND.column(name))
     with pytest.raises(CorpusError, match=name):
         grammars_from(doubled, ABOUT)
-    for table in (SOUND.drop_columns([name]), doubled):
-        with pytest.raises(CorpusError, match="its columns are not those that its metadata name"):
-            Corpus.from_arrow(table)
 
 
 def test_renamed_retyped_and_moved_columns_are_noticed() -> None:
     columns = pa.table({"a": [1, 2], "b": pa.array([1, 2], pa.int32())})
     table = table_of(compress_many(["abab", ""]), ABOUT, columns)
-    metadata = table.schema.metadata
+    metadata = ABOUT.file_schema(table.schema).metadata
+    assert About.of(table.schema.with_metadata(metadata), in_file=True) == ABOUT
     for names in (["A", "b"], ["b", "a"], ["a", "a"]):
         with pytest.raises(CorpusError, match="its columns are not those that its metadata name"):
-            About.of(table.rename_columns([*names, *NAMES]).schema.with_metadata(metadata))
+            About.of(
+                table.rename_columns([*names, *NAMES]).schema.with_metadata(metadata), in_file=True
+            )
     for kind in (pa.int32(), pa.timestamp("s"), pa.dictionary(pa.int32(), pa.int64())):
         schema = table.schema.set(0, pa.field("a", kind))
         with pytest.raises(CorpusError, match="its columns are not those that its metadata name"):
-            About.of(schema.with_metadata(metadata))
+            About.of(schema.with_metadata(metadata), in_file=True)
 
 
 @given(st.sampled_from(["letters", "rules", "sequence", "length"]), RANDOMS)

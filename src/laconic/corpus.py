@@ -22,6 +22,7 @@ from laconic.compact import check_compact, learn_model
 from laconic.corpus_file import CorpusFile, CorpusWriter
 from laconic.format import GRAMMAR_COLUMNS, About, CorpusError, grammars_from, table_of
 from laconic.grammar import Grammar, GrammarError, Grammars
+from laconic.readers import ReadOptions, read_table
 from laconic.show import several
 
 __all__ = ["Corpus", "CorpusError"]
@@ -117,6 +118,32 @@ class Corpus:
         grammars = compress_many(documents, codec, alphabet=alphabet, threads=threads)
         about = About(codec, alphabet, label=None if labels is None else "label")
         return cls.from_arrow(table_of(grammars, about, columns))
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        text: str | None = None,
+        label: str | None = None,
+        codec: CodecName | Codec = "repair",
+        alphabet: str | Alphabet = "bytes",
+        threads: int | None = None,
+        **options: Unpack[Options],
+    ) -> Corpus:
+        """Return the corpus of a table of documents in memory, with its other columns.
+
+        `source` is an Arrow table or reader, or a Hugging Face dataset; `text` and `label` name its
+        columns. Raises ReadError for a column that is not there, with the row for a missing text.
+        """
+        documents = read_table(source, ReadOptions(text=text, label=label))
+        codec, alphabet = as_codec(codec, options), as_alphabet(alphabet)
+        about = About(codec, alphabet, documents.text, documents.label, documents.layout)
+        tables = [table_of(compress_many([], codec, alphabet=alphabet), about)]
+        for part in documents.parts():
+            texts = part.table.column(documents.text).to_pylist()
+            grammars = compress_many(texts, codec, alphabet=alphabet, threads=threads)
+            tables.append(table_of(grammars, about, part.table.drop_columns([documents.text])))
+        return cls.from_arrow(pa.concat_tables(tables[1:] or tables))
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> Corpus:
