@@ -380,7 +380,9 @@ def test_missing_symbols(name: str) -> None:
     table = with_nulls_inside(name)
     with pytest.raises(CorpusError, match=f"^document 2: a symbol is missing in its {name}"):
         grammars_from(table, ABOUT)
-    assert len(list(Corpus.from_arrow(table).problems())) == 1
+    assert f"document 2: a symbol is missing in its {name}" in list(
+        Corpus.from_arrow(table).problems()
+    )
 
 
 def test_missing_rules() -> None:
