@@ -19,7 +19,8 @@ enum Question : std::size_t {
 };
 
 constexpr std::size_t kWidths = 32, kSteps = 64, kFar = 62, kBack = 63, kCrowds = 24;
-constexpr std::size_t kMostPerByte = 8;  // symbols; so that few bytes cannot claim to be many symbols
+// Rules and symbols of a document; so that few bytes cannot claim to be many.
+constexpr std::size_t kMostPerByte = 4, kMostSymbols = 1 << 25;
 
 std::size_t crowd(std::size_t rules) {
     return rules < 16 ? rules
@@ -290,20 +291,21 @@ CompactModel CompactModel::from_numbers(Symbol alphabet_size, std::span<const st
 }
 
 void CompactCoder::encode(const PackedView& document, Buffer<std::uint8_t>& out) {
-    const std::size_t begin = out.size();
+    const std::size_t begin = out.size(), symbols = document.left.size() + document.sequence.size();
+    if (symbols > kMostSymbols)
+        throw GrammarError(std::to_string(symbols) + " rules and symbols are too many for compact columns");
     Draft draft = draft_of(document);
     Writer writer{model_.tables, RangeEncoder(out)};
     Walk(writer, model_.alphabet_size(), draft, static_cast<std::size_t>(-1)).run();
     writer.coder.finish();
     while (out.size() > begin && out[out.size() - 1] == 0) out.resize(out.size() - 1);
-    const std::size_t symbols = document.left.size() + document.sequence.size();
     while ((out.size() - begin + 1) * kMostPerByte < symbols) out.push_back(0);
 }
 
 void CompactCoder::decode(std::span<const std::uint8_t> code, Packed& out) {
     Draft draft;
     Reader reader{model_.tables, RangeDecoder(code)};
-    Walk(reader, model_.alphabet_size(), draft, (code.size() + 1) * kMostPerByte).run();
+    Walk(reader, model_.alphabet_size(), draft, std::min(kMostSymbols, (code.size() + 1) * kMostPerByte)).run();
     out.letters.append(draft.letters.data(), draft.letters.size());
     out.left.append(draft.left.data(), draft.left.size());
     out.right.append(draft.right.data(), draft.right.size());

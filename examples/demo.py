@@ -62,11 +62,11 @@ def main() -> None:
     print(f"The grammar of {verse!r}:")
     laconic.compress(verse).show()
     print("\nThe same from the command line, to a Parquet file of grammars:\n")
-    sample = laconic.samples.load("kjv").train
+    kjv = laconic.samples.load("kjv").train
     BUILD.mkdir(parents=True, exist_ok=True)
     with (BUILD / "kjv.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerows([("text", "part"), *zip(sample.documents, sample.labels, strict=True)])
+        writer.writerows([("text", "part"), *zip(kjv.documents, kjv.labels, strict=True)])
     run("compress", BUILD / "kjv.csv", "-o", BUILD / "kjv.parquet", "--label", "part", "--force")
     run("info", BUILD / "kjv.parquet")
 

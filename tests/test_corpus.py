@@ -339,12 +339,22 @@ def test_files_with_missing_and_doubled_columns(tmp_path: Path, name: str) -> No
             Corpus.open(tmp_path / "a.parquet")
 
 
-def test_row_groups_must_be_those_that_were_written(tmp_path: Path) -> None:
-    table = labelled(9).to_arrow()
-    table = table.replace_schema_metadata(ABOUT.file_schema(table.schema).metadata)
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=4)
-    with pytest.raises(CorpusError, match=r"a\.parquet: its row groups are not those"):
-        Corpus.open(tmp_path / "a.parquet")
+def test_a_damaged_footer_is_noticed(tmp_path: Path) -> None:
+    labelled(9).write(tmp_path / "a.parquet")
+    data = (tmp_path / "a.parquet").read_bytes()
+    footer = data.index(b"label", data.index(b"PAR1", 4) - 6000 if len(data) > 6000 else 4)
+    for at in range(footer, len(data) - 8, 97):
+        damaged = bytearray(data)
+        damaged[at] ^= 4
+        (tmp_path / "b.parquet").write_bytes(damaged)
+        with pytest.raises(CorpusError, match=r"b\.parquet: "):
+            Corpus.open(tmp_path / "b.parquet").to_arrow()
+
+
+def test_files_that_others_wrote_are_read(tmp_path: Path) -> None:
+    corpus = labelled(9)
+    pq.write_table(corpus.to_arrow(), tmp_path / "a.parquet", row_group_size=4)
+    assert Corpus.open(tmp_path / "a.parquet").to_arrow().equals(corpus.to_arrow())
 
 
 def test_a_damaged_page_is_named_with_its_documents(tmp_path: Path) -> None:

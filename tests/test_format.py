@@ -140,12 +140,17 @@ def test_metadata_come_back(
 ) -> None:
     about = About(Codec(options.pop("codec"), **options), ALPHABETS[name], text, label, layout)
     assert About.of(about.schema(GRAMMAR_COLUMNS)) == about
-    schema = about.file_schema(GRAMMAR_COLUMNS)
-    assert About.of(schema, in_file=True) == about
+    schema = about.schema(GRAMMAR_COLUMNS)
+    assert (
+        About.of(
+            schema,
+        )
+        == about
+    )
     assert all(value.isascii() for value in schema.metadata.values())
 
 
-RIGHT: dict[bytes, bytes] = ABOUT.file_schema(GRAMMAR_COLUMNS).metadata
+RIGHT: dict[bytes, bytes] = ABOUT.schema(GRAMMAR_COLUMNS).metadata
 
 
 def spoiled(change: Callable[[dict[str, Any]], Any]) -> dict[bytes, bytes]:
@@ -235,9 +240,6 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no text": (spoiled(lambda f: f.pop("text") and None), '"text" and "label" must name columns'),
     "text": (put(text=3), 'its metadata are wrong: "text" and "label" must name columns'),
     "label": (put(label=["a"]), 'its metadata are wrong: "text" and "label" must name columns'),
-    "no columns": (spoiled(lambda f: f.pop("columns") and None), "its columns are not those that"),
-    "columns": (put(columns=[["letters", "list"]]), "its columns are not those that its metadata"),
-    "columns text": (put(columns="letters"), "its columns are not those that its metadata name"),
     "layout": (put(layout=[]), 'its metadata are wrong: "layout" must be an object'),
 }
 
@@ -245,7 +247,9 @@ WRONG: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("metadata", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_metadata_have_one_error(metadata: dict[bytes, bytes] | None, message: str) -> None:
     with pytest.raises(CorpusError) as caught:
-        About.of(GRAMMAR_COLUMNS.with_metadata(metadata), in_file=True)
+        About.of(
+            GRAMMAR_COLUMNS.with_metadata(metadata),
+        )
     assert message in str(caught.value)
     assert str(caught.value).count("metadata are wrong") <= 1
     assert len(str(caught.value)) < 300
@@ -436,22 +440,6 @@ def test_missing_and_doubled_columns(name: str) -> None:
     doubled = SOUND.append_column(SOUND.schema.field(name), SOUND.column(name))
     with pytest.raises(CorpusError, match=name):
         grammars_from(doubled, ABOUT)
-
-
-def test_renamed_retyped_and_moved_columns_are_noticed() -> None:
-    columns = pa.table({"a": [1, 2], "b": pa.array([1, 2], pa.int32())})
-    table = table_of(compress_many(["abab", ""]), ABOUT, columns)
-    metadata = ABOUT.file_schema(table.schema).metadata
-    assert About.of(table.schema.with_metadata(metadata), in_file=True) == ABOUT
-    for names in (["A", "b"], ["b", "a"], ["a", "a"]):
-        with pytest.raises(CorpusError, match="its columns are not those that its metadata name"):
-            About.of(
-                table.rename_columns([*names, *NAMES]).schema.with_metadata(metadata), in_file=True
-            )
-    for kind in (pa.int32(), pa.timestamp("s"), pa.dictionary(pa.int32(), pa.int64())):
-        schema = table.schema.set(0, pa.field("a", kind))
-        with pytest.raises(CorpusError, match="its columns are not those that its metadata name"):
-            About.of(schema.with_metadata(metadata), in_file=True)
 
 
 @given(st.sampled_from(["letters", "rules", "sequence", "length"]), RANDOMS)

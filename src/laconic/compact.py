@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,14 @@ import pyarrow as pa
 
 from laconic import _core
 from laconic.arrays import frozen
-from laconic.format import GRAMMAR_COLUMNS, About, CorpusError, lists_of, packed_lists
+from laconic.format import (
+    GRAMMAR_COLUMNS,
+    About,
+    CorpusError,
+    grammars_from,
+    lists_of,
+    packed_lists,
+)
 from laconic.grammar import GrammarError
 
 __all__ = [
@@ -30,6 +38,7 @@ __all__ = [
 
 COMPACTED = ("letters", "rules", "sequence")
 _FIELD = pa.field("grammar", pa.large_binary(), nullable=False)
+_MOST_UNPACKED = 48  # bytes that a byte of code may become
 _MOST_MODEL = 1 << 20  # bytes; a model of 256 letters has a quarter of that
 
 
@@ -45,15 +54,20 @@ def check_compact(about: About) -> None:
 
 def learn_model(table: pa.Table, about: About) -> str:
     """Return a model of the grammars of `table`, as text for the metadata. O(symbols)."""
+    grammars_from(table, about)  # the core trusts what it codes
     numbers = _core.learn_compact(about.alphabet.size, *packed_lists(table))
     return base64.b64encode(zlib.compress(numbers.astype("<u2").tobytes(), 9)).decode()
 
 
 def to_compact(table: pa.Table, about: About) -> pa.Table:
     """Return the table with its lists coded by `about.model`."""
-    codes, offsets = _core.encode_compact(
-        about.alphabet.size, _numbers(about), *packed_lists(table)
-    )
+    grammars_from(table, about)
+    try:
+        codes, offsets = _core.encode_compact(
+            about.alphabet.size, _numbers(about), *packed_lists(table)
+        )
+    except GrammarError as error:
+        raise CorpusError.of(error) from None
     column = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(table), [None, pa.py_buffer(offsets), pa.py_buffer(codes)]
     )
@@ -62,14 +76,15 @@ def to_compact(table: pa.Table, about: About) -> pa.Table:
     return pa.table([*rest.columns, column], schema=about.schema(fields))
 
 
-def compact_fields(schema: pa.Schema) -> list[pa.Field]:
-    """Return the fields that a corpus with this schema has when it is compact.
+def compact_fields(fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """Return the fields that a corpus with these has when it is compact.
 
     Raises CorpusError if the user has a column of the name that is needed.
     """
-    if _FIELD.name in schema.names:
+    kept = [field for field in fields if field.name not in COMPACTED]
+    if any(field.name == _FIELD.name for field in kept):
         raise CorpusError(f"compact corpora have a column {_FIELD.name!r} of their own; rename it")
-    return [*(field for field in schema if field.name not in COMPACTED), _FIELD]
+    return [*kept, _FIELD]
 
 
 def listed_fields(schema: pa.Schema) -> list[pa.Field]:
@@ -78,11 +93,18 @@ def listed_fields(schema: pa.Schema) -> list[pa.Field]:
     return [*others, *GRAMMAR_COLUMNS]
 
 
-def from_compact(table: pa.Table, about: About) -> pa.Table:
-    """Return the table with its lists again; CorpusError, with the row, for broken codes."""
+def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
+    """Return the table with its lists again, for which at most `limit` bytes may be needed.
+
+    Raises CorpusError, with the row where one is to blame, for broken codes.
+    """
     column = table.column(_FIELD.name)
-    if not column.type.equals(_FIELD.type):
-        raise CorpusError(f"its column {_FIELD.name!r} is {column.type}, not {_FIELD.type}")
+    for field in (_FIELD, GRAMMAR_COLUMNS.field("length")):
+        found = table.schema.field(field.name).type
+        if not found.equals(field.type):
+            raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
+    if _MOST_UNPACKED * column.nbytes > limit:
+        raise CorpusError(f"its {column.nbytes} bytes of codes may need more than {limit} bytes")
     if column.null_count:
         raise CorpusError("grammar is missing", row=column.is_null().to_pylist().index(True))
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], _FIELD.type)

@@ -305,7 +305,9 @@ class Corpus:
         model = None
         if compact:
             check_compact(self.about)
-            model = learn_model(self._pieces[0].load(None), self.about) if self._pieces else None
+            # Grammars are checked when they are used: here is where the file is still known.
+            for _, table, _ in self.parts():
+                model = model or learn_model(table, self.about)
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(path.name + ".partial")
         try:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,14 +25,13 @@ from laconic.format import (
     GRAMMAR_COLUMNS,
     About,
     CorpusError,
-    check_row_counts,
     final_layout,
     layout_metadata,
-    row_counts,
 )
 
 __all__ = ["CorpusFile", "CorpusWriter", "RowGroup"]
 
+_CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"00000000"
 _MOST_UNPACKED = 1 << 30
 _THRIFT_LIMIT = 1 << 26
 
@@ -57,6 +59,7 @@ class CorpusFile:
 
     def __init__(self, path: Path, limit: int = _MOST_UNPACKED) -> None:
         self.path, self.limit = path, limit
+        _check_footer(path)
         try:
             self._file = pq.ParquetFile(
                 path,
@@ -80,24 +83,22 @@ class CorpusFile:
             raise CorpusError("is not sound Parquet: its counts of columns disagree", str(path))
         self.counts = counts
         try:
-            self.stored = About.of(stored, in_file=True)
-            check_row_counts(footer.metadata, counts)
+            self.stored = About.of(stored)
             self.final_layout = final_layout(footer.metadata)
         except CorpusError as error:
             raise CorpusError(error.reason, str(path)) from None
         self.about = replace(self.stored, model=None)
         fields = listed_fields(stored) if self.stored.model else stored
         self.schema: pa.Schema = self.about.schema(fields)
-        for name in GRAMMAR_COLUMNS.names:
-            if self.schema.names.count(name) != 1:
+        needed = ("grammar", "length") if self.stored.model else GRAMMAR_COLUMNS.names
+        for name in sorted({*needed, *stored.names}):
+            if stored.names.count(name) != 1 or self.schema.names.count(name) > 1:
                 raise CorpusError(f"must have one column {name!r}", str(path))
-        if self.stored.model and stored.names.count("grammar") != 1:
-            raise CorpusError("must have one column 'grammar'", str(path))
 
     def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return one row group; CorpusError if it is damaged, or would not fit into memory."""
-        group = self._file.metadata.row_group(number)
-        size = sum(group.column(i).total_uncompressed_size for i in range(group.num_columns))
+        # Not the sum over its columns: pyarrow aborts there if statistics are damaged.
+        size = self._file.metadata.row_group(number).total_byte_size
         if size > self.limit or size < 0:
             raise CorpusError(
                 f"row group {number} would take {size} bytes, more than the limit of {self.limit}",
@@ -109,8 +110,10 @@ class CorpusFile:
             wanted = sorted(coded | {"length"})
         try:
             table = self._file.read_row_group(number, columns=wanted, use_threads=False)
+            table.validate(full=True)  # codes of dictionaries, UTF-8
             if self.stored.model and (wanted is None or "grammar" in wanted):
-                table = from_compact(table, self.stored)
+                table = from_compact(table, self.stored, self.limit)
+                table = table.replace_schema_metadata(self.schema.metadata)
         except CorpusError as error:
             row = None if error.row is None else error.row + sum(self.counts[:number])
             raise CorpusError(error.reason, str(self.path), row) from None
@@ -150,8 +153,9 @@ class CorpusWriter:
     def __init__(
         self, path: Path, schema: pa.Schema, level: int = 3, model: str | None = None
     ) -> None:
+        self._path = path
         self._about = replace(About.of(schema), model=model)
-        schema = self._about.file_schema(compact_fields(schema) if model else schema)
+        schema = self._about.schema(compact_fields(schema) if model else schema)
         split = ["letters.list.element", "sequence.list.element"]
         split += ["rules.list.element.left", "rules.list.element.right"]
         ours = {*GRAMMAR_COLUMNS.names, "grammar"} if model else set(GRAMMAR_COLUMNS.names)
@@ -167,24 +171,62 @@ class CorpusWriter:
             data_page_size=1 << 22,
             write_page_checksum=True,
         )
-        self._counts: list[int] = []
 
     def write(self, table: pa.Table) -> None:
         """Append a table as one row group."""
         if table.num_rows:
             stored = to_compact(table, self._about) if self._about.model else table
             self._writer.write_table(stored, row_group_size=table.num_rows)
-            self._counts.append(table.num_rows)
 
     def close(self, layout: Mapping[str, Any] | None = None) -> None:
         """End the file, and say how documents are laid out, if that was known at the end only."""
-        self._writer.add_key_value_metadata(row_counts(self._counts))
         if layout is not None:
             self._writer.add_key_value_metadata(layout_metadata(layout))
+        self._writer.add_key_value_metadata({_CHECKSUM: _UNSIGNED})
         self._writer.close()
+        _sign_footer(self._path)
 
     def __enter__(self) -> CorpusWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _footer(file: BinaryIO) -> tuple[int, bytes, int | None]:
+    """Return where the footer begins, its bytes, and where in them its checksum is, if it is."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - 8))
+    size, magic = struct.unpack("<I4s", file.read(8).rjust(8, b"\0"))
+    if magic != b"PAR1" or size > end - 12:
+        return 0, b"", None
+    start = file.seek(end - 8 - size)
+    footer = file.read(size)
+    at = footer.rfind(_CHECKSUM)
+    # Thrift: behind the key, the header of the next field and the length of the value, a byte each.
+    return start, footer, None if at < 0 else at + len(_CHECKSUM) + 2
+
+
+def _crc32_without(footer: bytes, at: int) -> bytes:
+    return b"%08x" % zlib.crc32(footer[:at] + _UNSIGNED + footer[at + len(_UNSIGNED) :])
+
+
+def _sign_footer(path: Path) -> None:
+    with path.open("r+b") as file:
+        start, footer, at = _footer(file)
+        assert at is not None  # the writer has just put it there
+        file.seek(start + at)
+        file.write(_crc32_without(footer, at))
+
+
+def _check_footer(path: Path) -> None:
+    # Nothing in Parquet tells of a damaged footer, on which pyarrow may abort the process.
+    try:
+        with path.open("rb") as file:
+            _, footer, at = _footer(file)
+    except OSError as error:
+        raise CorpusError(f"cannot be read: {error.strerror}", str(path)) from None
+    if not footer:
+        raise CorpusError("is not sound Parquet: it has no footer, or was cut short", str(path))
+    if at is not None and _crc32_without(footer, at) != footer[at : at + len(_UNSIGNED)]:
+        raise CorpusError("its footer is damaged: its CRC-32 is another", str(path))

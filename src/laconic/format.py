@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from laconic import _core
 from laconic.alphabet import Alphabet
@@ -24,19 +24,17 @@ __all__ = [
     "GRAMMAR_COLUMNS",
     "About",
     "CorpusError",
-    "check_row_counts",
     "final_layout",
     "grammars_from",
     "layout_metadata",
     "lists_of",
     "packed_lists",
-    "row_counts",
     "table_of",
 ]
 
 VERSION = 1
 _KEY, _CHECK = b"laconic", b"laconic.crc32"
-_ROWS, _LAYOUT = b"laconic.rows", b"laconic.layout"
+_LAYOUT = b"laconic.layout"
 _MOST_METADATA = 1 << 24
 _MOST_SYMBOLS = (1 << 31) - 1
 
@@ -100,18 +98,6 @@ class About:
         """Return the schema of a corpus in memory with these fields."""
         return pa.schema(fields, metadata=_metadata(self._fields()))
 
-    def file_schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
-        """Return the schema of a corpus in a file, whose metadata name its columns, too.
-
-        Nothing else would tell when the footer of a file is damaged in the name of a column. Types
-        are named as Parquet gives them back, which is not always as they were.
-        """
-        plain = pa.schema(fields)
-        sink = pa.BufferOutputStream()
-        pq.write_table(plain.empty_table(), sink)
-        columns = _stated(pq.read_schema(pa.BufferReader(sink.getvalue())))
-        return pa.schema(plain, metadata=_metadata(self._fields() | {"columns": columns}))
-
     def _fields(self) -> dict[str, Any]:
         return {
             "version": VERSION,
@@ -125,7 +111,7 @@ class About:
         }
 
     @classmethod
-    def of(cls, schema: pa.Schema, in_file: bool = False) -> About:
+    def of(cls, schema: pa.Schema) -> About:
         """Return what a schema says; CorpusError, one message per cause, if it is no corpus's."""
         metadata = schema.metadata or {}
         data = metadata.get(_KEY)
@@ -142,7 +128,7 @@ class About:
         if not isinstance(fields, dict):
             raise CorpusError("its metadata are not a JSON object")
         version = fields.get("version")
-        if version != VERSION or isinstance(version, bool):
+        if type(version) is not int or version != VERSION:
             raise CorpusError(
                 f"is of format version {version!r:.20}; this Laconic reads version {VERSION}"
             )
@@ -164,18 +150,12 @@ class About:
             )
         if fields.get("alphabet_size") != alphabet.size:
             raise CorpusError('its metadata are wrong: "alphabet_size" is not the alphabet\'s')
-        if in_file and fields.get("columns") != _stated(schema):
-            raise CorpusError("its columns are not those that its metadata name")
         return cls(codec, alphabet, text, label, layout, model)
 
 
 def _metadata(fields: dict[str, Any]) -> dict[bytes, bytes]:
     data = json.dumps(fields, sort_keys=True).encode()
     return {_KEY: data, _CHECK: b"%08x" % zlib.crc32(data)}
-
-
-def _stated(fields: Iterable[pa.Field]) -> list[list[str]]:
-    return [[field.name, str(field.type)] for field in fields]
 
 
 def _object(fields: dict[str, Any], key: str) -> dict[str, Any]:
@@ -185,20 +165,10 @@ def _object(fields: dict[str, Any], key: str) -> dict[str, Any]:
     return value
 
 
-def row_counts(counts: list[int]) -> dict[bytes, bytes]:
-    """Return the file metadata that say how many rows each row group has."""
-    return {_ROWS: _checked_json(counts)}
-
-
-def check_row_counts(metadata: Mapping[bytes, bytes] | None, counts: list[int]) -> None:
-    """Raise CorpusError unless `counts` are those that row_counts wrote."""
-    if (metadata or {}).get(_ROWS) != _checked_json(counts):
-        raise CorpusError("its row groups are not those that its metadata name")
-
-
 def layout_metadata(layout: Mapping[str, Any]) -> dict[bytes, bytes]:
     """Return the file metadata that replace the layout in the schema metadata."""
-    return {_LAYOUT: _checked_json(dict(layout))}
+    data = json.dumps(dict(layout), sort_keys=True).encode()
+    return {_LAYOUT: b"%08x " % zlib.crc32(data) + data}
 
 
 def final_layout(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
@@ -216,11 +186,6 @@ def final_layout(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | Non
     if not isinstance(layout, dict):
         raise CorpusError("its layout is not a JSON object")
     return layout
-
-
-def _checked_json(value: object) -> bytes:
-    data = json.dumps(value, sort_keys=True).encode()
-    return b"%08x " % zlib.crc32(data) + data
 
 
 def table_of(
@@ -264,6 +229,9 @@ def table_of(
                 f"the column {taken[0]!r} has the name of one of the corpus's own "
                 f"({', '.join(GRAMMAR_COLUMNS.names)}); rename it"
             )
+        names = Counter([*columns.schema.names, about.text])
+        if twice := [name for name, times in names.items() if times > 1]:
+            raise CorpusError(f"two columns are named {twice[0]!r}; rename one of them")
         arrays = [*columns.columns, *arrays]
         fields = [*columns.schema, *fields]
     return pa.table(arrays, schema=about.schema(fields))
@@ -350,9 +318,9 @@ def grammars_from(table: pa.Table, about: About) -> Grammars:
 
 def _one_array(table: pa.Table, name: str) -> pa.Array:
     column = table.column(name)
+    if column.num_chunks == 0:
+        return pa.array([], column.type)
     array = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-    if len(column.chunks) == 0:
-        array = pa.array([], column.type)
     if array.null_count:
         row = array.is_null().to_pylist().index(True)
         raise CorpusError(f"{name} is missing", row=row)

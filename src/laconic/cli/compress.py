@@ -111,7 +111,7 @@ def compress(
 
     """
     from laconic.engines import engine_named
-    from laconic.engines.build import build_corpus
+    from laconic.engines.build import NothingToDoError, build_corpus
     from laconic.engines.worker import Task
     from laconic.format import About
     from laconic.readers import ReadOptions, read
@@ -121,9 +121,6 @@ def compress(
     if shard < 1:
         raise ValueError(f"--shard must be at least 1, not {shard}")
     sharded = out.suffix != ".parquet" or out.is_dir()
-    if resume and out.exists() and not out.with_name(out.name + ".partial").exists():
-        print(f"{out} is there already, and whole", file=sys.stderr)
-        return
     options = ReadOptions(
         format=format,
         text=_column(text),
@@ -142,20 +139,24 @@ def compress(
         dict(documents.layout),
     )
     started = time.perf_counter()
-    with _Progress(documents) as progress:
-        tally, rejects = build_corpus(
-            documents,
-            out,
-            Task(about, on_error),
-            engine_named(engine, workers),
-            sharded=sharded,
-            level=level,
-            compact=compact,
-            resume=resume,
-            force=force,
-            shard_letters=shard * 1_000_000,
-            progress=progress,
-        )
+    try:
+        with _Progress(documents) as progress:
+            tally, rejects = build_corpus(
+                documents,
+                out,
+                Task(about, on_error),
+                engine_named(engine, workers),
+                sharded=sharded,
+                level=level,
+                compact=compact,
+                resume=resume,
+                force=force,
+                shard_letters=shard * 1_000_000,
+                progress=progress,
+            )
+    except NothingToDoError as done:
+        print(done, file=sys.stderr)
+        return
     seconds = time.perf_counter() - started
     _report(out, tally, rejects, seconds, json)
 

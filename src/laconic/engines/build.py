@@ -10,16 +10,20 @@ from pathlib import Path
 import pyarrow as pa
 
 from laconic.arrays import arrow_integers
-from laconic.compact import check_compact
+from laconic.compact import check_compact, compact_fields
 from laconic.engines import Engine
 from laconic.engines.shards import Tally, Workshop
 from laconic.engines.worker import DocumentError, Result, Task
 from laconic.readers import Documents, Part, ReadError, Reject
 from laconic.readers.model import shown
 
-__all__ = ["NoDocumentsError", "build_corpus"]
+__all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
 
 SHARD_LETTERS = 64_000_000  # what is lost at most when the work is interrupted
+
+
+class NothingToDoError(ValueError):
+    """There is nothing to go on with: the work is done."""
 
 
 class NoDocumentsError(ValueError):
@@ -46,10 +50,12 @@ def build_corpus(
     Returns what the corpus holds, and the file of rejected rows, if there are any. Work is kept in
     `<out>.partial` until all of it is done; `resume` goes on with what is there. The bytes written
     depend on the documents and the options alone, not on engine, workers or interruptions. Raises
-    FileExistsError with the cure, NoDocumentsError, and ReadError with the row of a bad document.
+    FileExistsError with the cure, NoDocumentsError, NothingToDoError if there is nothing to resume,
+    and ReadError with the row of a bad document.
     """
     if compact:
         check_compact(task.about)
+        compact_fields(field for field in documents.schema if field.name != documents.text)
     shop = Workshop(out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact)
     inputs = [list(pair) for pair in zip(documents.files, documents.sizes, strict=True)]
     schema = task.about.schema(documents.schema)

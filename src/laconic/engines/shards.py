@@ -61,6 +61,7 @@ class Workshop:
 
         Raises FileExistsError, with the cure, if something is in the way.
         """
+        self.sweep()
         plan = plan | {"sharded": self._sharded, "level": self._level, "shard": self._most}
         plan["compact"] = self._compact
         note = self.folder / "plan.json"
@@ -71,15 +72,17 @@ class Workshop:
                 f"{self.folder} holds interrupted work: go on with --resume, or start anew "
                 "with --force"
             )
-        if note.exists() and json.loads(note.read_text()) != plan:
+        if self.folder.exists() and (
+            not note.exists() or json.loads(note.read_text()) != json.loads(json.dumps(plan))
+        ):
             raise FileExistsError(
                 f"{self.folder} was begun with other inputs or options: repeat those with "
                 "--resume, or start anew with --force"
             )
         if self.out.exists() and not force and not self.folder.exists():
             raise FileExistsError(f"{self.out} exists: choose another name, or use --force")
-        self._shards.mkdir(parents=True, exist_ok=True)
-        _write_whole(note, json.dumps(plan, indent=1))
+        if not self.folder.exists():
+            self._make_folder(plan)
         done = Tally()
         while self._note().exists() and self._shard().exists():
             done.add(Tally(**json.loads(self._note().read_text())))
@@ -120,17 +123,28 @@ class Workshop:
             for shard in self._shards.iterdir():
                 if shard.stat().st_size == 0:  # all its documents were rejected
                     shard.unlink()
-            if self.out.exists():
-                shutil.rmtree(self.out)
+            if self.out.exists():  # moved, not removed: half of it must not be left under its name
+                replaced = self.folder / "replaced"
+                if replaced.exists():
+                    shutil.rmtree(replaced)
+                os.replace(self.out, replaced)
             os.replace(self._shards, self.out)
         else:
             os.replace(self._merged(), self.out)
-        shutil.rmtree(self.folder)
+        self.discard()
         return rejected if rejects else None
 
     def discard(self) -> None:
-        """Remove the folder and all that was done."""
-        shutil.rmtree(self.folder)
+        """Remove the folder and all that was done; all or nothing of it is under its name."""
+        self.sweep()
+        os.replace(self.folder, self._beside(".old"))
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove what is left of folders that were being made or removed when that was killed."""
+        for leftover in (self._beside(".old"), self._beside(".new")):
+            if leftover.exists():
+                shutil.rmtree(leftover)
 
     def abandon(self) -> None:
         """Leave the unfinished shard, so that its file is not kept open."""
@@ -138,6 +152,15 @@ class Workshop:
             self._writer.close()
             self._writer = None
             self._unfinished().unlink(missing_ok=True)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.folder.with_name(self.folder.name + suffix)
+
+    def _make_folder(self, plan: dict[str, Any]) -> None:
+        new = self._beside(".new")
+        (new / "shards").mkdir(parents=True)
+        (new / "plan.json").write_text(json.dumps(plan, indent=1))
+        os.replace(new, self.folder)
 
     def _shard(self, number: int | None = None) -> Path:
         return self._shards / f"shard-{self._number if number is None else number:05}.parquet"
