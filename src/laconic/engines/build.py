@@ -57,6 +57,9 @@ def build_corpus(
         check_compact(task.about)
         compact_fields(field for field in documents.schema if field.name != documents.text)
     shop = Workshop(out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact)
+    if resume and not force and out.exists() and not shop.folder.exists():
+        shop.sweep()
+        raise NothingToDoError(f"{out} is there already, and whole")
     inputs = [list(pair) for pair in zip(documents.files, documents.sizes, strict=True)]
     schema = task.about.schema(documents.schema)
     about = {key.decode(): value.decode() for key, value in schema.metadata.items()}
