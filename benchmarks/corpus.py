@@ -63,16 +63,16 @@ def sources(folder: Path) -> dict[str, Path]:
     return found
 
 
-def run(*words: str | Path) -> tuple[float, float, float]:
-    """Run a command of ours; return its seconds, CPU seconds and peak memory in bytes."""
+def run(*words: str | Path) -> Figures:
+    """Run a command of ours; return what alone_command.py tells."""
     command: list[str | Path] = [
         sys.executable,
         Path(__file__).with_name("alone_command.py"),
         *words,
     ]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    told = json.loads(done.stdout.splitlines()[-1])
-    return told["seconds"], told["cpu_seconds"], told["peak_memory"]
+    told: Figures = json.loads(done.stdout.splitlines()[-1])
+    return told
 
 
 def sizes(path: Path, folder: Path, ways: dict[str, list[str]]) -> Figures:
@@ -110,16 +110,15 @@ def cost(path: Path, folder: Path, rounds: int) -> Figures:
         alone.append(time.process_time() - started)
         runs.append(run("compress", path, "-o", folder / "cost.parquet", *COLUMNS, "--force"))
     empty = [run("compress", "--help") for _ in range(rounds)]
-    median = [statistics.median(each) for each in zip(*runs, strict=True)]
     return {
         "source": path.name,
         "input_bytes": path.stat().st_size,
+        "workers": len(os.sched_getaffinity(0)),
         "rounds": runs,
-        "seconds": median[0],
-        "cpu_seconds": median[1],
-        "peak_memory": max(peak for _, _, peak in runs),
+        **{key: statistics.median(run[key] for run in runs) for key in runs[0]},
+        "peak_memory": max(run["peak_memory"] for run in runs),
         "codec_cpu_seconds": statistics.median(alone),
-        "start_cpu_seconds": statistics.median(cpu for _, cpu, _ in empty),
+        "start_cpu_seconds": statistics.median(run["cpu_seconds"] for run in empty),
     }
 
 
@@ -130,9 +129,9 @@ def large(path: Path, folder: Path, gigabytes: float) -> Figures:
         while file.tell() < gigabytes * 1e9:
             file.write(data)
     size = repeated.stat().st_size
-    seconds, cpu, peak = run("compress", repeated, "-o", folder / "large", *COLUMNS, "--force")
+    figures = run("compress", repeated, "-o", folder / "large", *COLUMNS, "--force")
     repeated.unlink()
-    return {"input_bytes": size, "seconds": seconds, "cpu_seconds": cpu, "peak_memory": peak}
+    return {"input_bytes": size, **figures}
 
 
 def main() -> None:

@@ -29,7 +29,10 @@ def describe() -> dict[str, object]:
         "machine_name": "-".join(model.lower().split()[:2]) + f"-{processors()}cpu",
         "versions": {
             "python": platform.python_version(),
-            **{name: version(name) for name in ("laconic", "numpy", "zstandard", "tokenizers")},
+            **{
+                name: version(name)
+                for name in ("laconic", "numpy", "pyarrow", "zstandard", "tokenizers")
+            },
             "zlib": __import__("zlib").ZLIB_RUNTIME_VERSION,
         },
     }

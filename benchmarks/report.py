@@ -147,15 +147,18 @@ def corpora(path: Path, figures: Figures) -> str:
         "",
         f"## `laconic compress` on {cost['input_bytes'] / 1e6:.1f} MB ({cost['source']}), Re-Pair",
         "",
-        f"{cost['seconds']:.2f} s, {cost['cpu_seconds']:.2f} s of processor time, of which {cost['start_cpu_seconds']:.2f} s are start-up "
-        f"and {cost['codec_cpu_seconds']:.2f} s the codec's (measured alone, on the same parts): "
-        f"{100 * cost['codec_cpu_seconds'] / work:.0f} % of what is not start-up. Peak memory {cost['peak_memory'] / 1e6:.0f} MB.",
+        f"{cost['seconds']:.2f} s, of which {cost['work']:.2f} s are not start-up; peak memory {cost['peak_memory'] / 1e6:.0f} MB. "
+        f"Its {cost['workers']} threads are inside the codec {100 * cost['codec_threads'] / cost['workers'] / cost['work']:.0f} % of that time, "
+        f"and at least one of them is {100 * cost['codec_running'] / cost['work']:.0f} % of it. Of processor time, {cost['cpu_seconds']:.2f} s "
+        f"with {cost['start_cpu_seconds']:.2f} s of start-up, the codec takes {cost['codec_cpu_seconds']:.2f} s (measured alone, on the same "
+        f"parts): {100 * cost['codec_cpu_seconds'] / work:.0f} % of what is not start-up; writing Parquet takes most of the rest.",
     ]
     if "large" in figures:
         big = figures["large"]
         lines += [
             "",
-            f"{big['input_bytes'] / 1e9:.1f} GB made by repeating it: {big['seconds']:.0f} s, peak memory {big['peak_memory'] / 1e6:.0f} MB.",
+            f"{big['input_bytes'] / 1e9:.1f} GB made by repeating it: {big['seconds']:.0f} s, peak memory {big['peak_memory'] / 1e6:.0f} MB, "
+            f"threads inside the codec {100 * big['codec_threads'] / cost['workers'] / big['work']:.0f} % of the time.",
         ]
     return "\n".join(lines) + "\n"
 

@@ -91,15 +91,12 @@ public:
     void place(Worker& worker) {
         if (worker.held.empty()) return;
         const Size end = begins_[worker.held.back() + 1];
-        {
-            const std::unique_lock lock(growing_);
-            const double done = letters_before_[worker.held.back() + 1] / letters_before_.back();
-            reserve_all(rules_, end.rules, done);
-            reserve_all(sequence_, end.sequence, done);
-            if (rules_.size() < end.rules) rules_.resize(end.rules);
-            if (sequence_.size() < end.sequence) sequence_.resize(end.sequence);
+        std::shared_lock lock(growing_);
+        if (rules_.capacity() < end.rules || sequence_.capacity() < end.sequence) {
+            lock.unlock();
+            grow(end, letters_before_[worker.held.back() + 1] / letters_before_.back());
+            lock.lock();
         }
-        const std::shared_lock lock(growing_);
         const Symbol *rules = worker.out.rules.data(), *sequence = worker.out.sequence.data();
         for (const std::size_t share : worker.held) {
             std::copy_n(rules, sizes_[share]->rules, rules_.begin() + begins_[share].rules);
@@ -112,12 +109,23 @@ public:
         worker.held.clear();
     }
 
+    // When all is in its place.
     void move_to(Batch& batch) {
+        rules_.resize(begins_.back().rules);
+        sequence_.resize(begins_.back().sequence);
         batch.rules = std::move(rules_);
         batch.sequence = std::move(sequence_);
     }
 
 private:
+    void grow(Size end, double done) {
+        const std::unique_lock lock(growing_);
+        reserve_all(rules_, end.rules, done);
+        reserve_all(sequence_, end.sequence, done);
+        rules_.reserve(end.rules);
+        sequence_.reserve(end.sequence);
+    }
+
     const std::vector<double> letters_before_;  // each share, and all
     std::mutex mutex_;
     std::vector<std::optional<Size>> sizes_;  // of the finished shares

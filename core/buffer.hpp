@@ -49,7 +49,8 @@ public:
 
     void clear() { size_ = 0; }
 
-    // Room for at least `capacity` elements, old ones kept; grows by half so that appending stays linear.
+    // Room for at least `capacity` elements, all below the old capacity kept; grows by half, so that appending stays
+    // linear.
     void reserve(std::size_t capacity) {
         if (capacity > capacity_)
             reallocate(capacity > capacity_ + capacity_ / 2 ? capacity : capacity_ + capacity_ / 2);

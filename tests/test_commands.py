@@ -62,3 +62,15 @@ def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
 
 def test_docs_show_the_newest_results() -> None:
     run("benchmarks/report.py", "--check")
+
+
+def test_benchmark_of_corpora_measures_sizes_and_cost(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    run("benchmarks/corpus.py", "--quick", "--json", out)
+    figures = json.loads(out.read_text())
+    assert set(figures["sizes"]) == {"kjv", "bacteria"}
+    for sizes in figures["sizes"].values():
+        assert all(50 < size < 1000 for size in sizes["bytes_per_document"].values())
+    cost = figures["cost"]
+    assert 0 < cost["codec_running"] <= cost["work"] < cost["seconds"]
+    assert cost["codec_running"] <= cost["codec_threads"] <= cost["workers"] * cost["work"]
