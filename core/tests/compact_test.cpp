@@ -387,11 +387,11 @@ void check_padding() {
         const Row run{{0}, {}, {}, std::vector<Symbol>(length, 0)};
         const CompactModel model = learned(1, {run});
         const Code code = encoded(model, run);
-        CHECK((code.size() + 1) * 8 >= length && code.size() <= length / 8 + 8, "a run of " + std::to_string(length));
+        CHECK((code.size() + 1) * 4 >= length && code.size() <= length / 4 + 8, "a run of " + std::to_string(length));
         CHECK(decoded(model, code) == run, "a run of " + std::to_string(length));
         check_round_trip(learned(256, {{{7}, {}, {}, run.sequence}}), {{7}, {}, {}, run.sequence});
         Code cut = code;
-        while (!cut.empty() && (cut.size() + 1) * 8 >= length) cut.pop_back();
+        while (!cut.empty() && (cut.size() + 1) * 4 >= length) cut.pop_back();
         if (length > 100) CHECK_THROWS(decoded(model, cut), GrammarError, "claims more symbols than it can hold");
 
         Row chain{{0}, {}, {}, {0}};
@@ -421,7 +421,7 @@ bool check_hostile(const CompactModel& model, const Code& code) {
     try {
         const Row row = decoded(model, code);
         CHECK(well_formed(row, model.alphabet_size()), shown(row));
-        CHECK(row.left.size() + row.sequence.size() <= 8 * (code.size() + 1), shown(row));
+        CHECK(row.left.size() + row.sequence.size() <= 4 * (code.size() + 1), shown(row));
         Output out;
         unpack(view(row), model.alphabet_size(), out);
         return true;
