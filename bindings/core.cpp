@@ -7,6 +7,7 @@
 
 #include "batch.hpp"
 #include "compact.hpp"
+#include "forest.hpp"
 #include "grammar.hpp"
 #include "packed.hpp"
 
@@ -320,6 +321,25 @@ NB_MODULE(_core, m) {
                                   to_numpy(std::move(sequence_offsets)));
         },
         "alphabet_size"_a, "model"_a, "codes"_a, "offsets"_a);
+
+    m.def(
+        "plant",
+        [](Symbol alphabet_size, Rules rules, Array<std::int64_t> rule_offsets, Array<Symbol> sequence,
+           Array<std::int64_t> sequence_offsets, bool merge) {
+            Forest forest;
+            {
+                const nb::gil_scoped_release release;
+                std::vector<GrammarView> documents;
+                for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i)
+                    documents.push_back(document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i));
+                thread_local Planter planter;
+                planter.plant(alphabet_size, documents, merge, forest);
+            }
+            return nb::make_tuple(to_numpy(std::move(forest.children), 2), to_numpy(std::move(forest.level_ends)),
+                                  to_numpy(std::move(forest.sequence)), to_numpy(std::move(forest.lengths)),
+                                  to_numpy(std::move(forest.hashes)));
+        },
+        "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a, "merge"_a);
 
     m.def(
         "depths",

@@ -83,6 +83,14 @@ def decode_compact(
     codes: npt.NDArray[np.uint8],
     offsets: _Longs,
 ) -> tuple[_Symbols, _Longs, _Symbols, _Symbols, _Longs, _Symbols, _Longs]: ...
+def plant(
+    alphabet_size: int,
+    rules: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+    merge: bool,
+) -> tuple[_Symbols, _Longs, _Symbols, _Longs, npt.NDArray[np.uint64]]: ...
 def depths(alphabet_size: int, rules: _Symbols) -> npt.NDArray[np.int32]: ...
 def occurrences(alphabet_size: int, rules: _Symbols, sequence: _Symbols) -> _Longs: ...
 def expand(

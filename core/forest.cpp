@@ -1,0 +1,131 @@
+#include "forest.hpp"
+
+#include <algorithm>
+
+namespace laconic {
+namespace {
+
+// The hash of a text is a polynomial in kBase modulo 2^64: it depends on the letters alone, not on how rules split
+// them.
+constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15u;
+
+struct Fingerprint {
+    std::uint64_t hash, power;  // power: kBase to the number of letters
+};
+
+Fingerprint joined(const Fingerprint& left, const Fingerprint& right) {
+    return {left.hash * right.power + right.hash, left.power * right.power};
+}
+
+// Spreads a hash over all its bits, of which the lowest would otherwise know little (the end of MurmurHash3).
+std::uint64_t mixed(std::uint64_t hash) {
+    hash = (hash ^ hash >> 33) * 0xFF51AFD7ED558CCDu;
+    hash = (hash ^ hash >> 33) * 0xC4CEB9FE1A85EC53u;
+    return hash ^ hash >> 33;
+}
+
+}  // namespace
+
+void Planter::add_document(const GrammarView& document, bool merge) {
+    const std::size_t rules = document.rule_count();
+    needed_.renew(rules);
+    std::fill(needed_.begin(), needed_.end(), std::uint8_t{0});
+    const auto need = [&](Symbol symbol) {
+        if (symbol >= alphabet_size_) needed_[static_cast<std::size_t>(symbol - alphabet_size_)] = 1;
+    };
+    std::for_each(document.sequence.begin(), document.sequence.end(), need);
+    for (std::size_t k = rules; k-- > 0;) {
+        if (needed_[k] == 0) continue;
+        need(document.rules[2 * k]);
+        need(document.rules[2 * k + 1]);
+    }
+    nodes_.renew(rules);
+    const auto node = [&](Symbol symbol) {
+        return symbol < alphabet_size_ ? symbol : nodes_[static_cast<std::size_t>(symbol - alphabet_size_)];
+    };
+    const auto level = [&](Symbol of) {
+        return of < alphabet_size_ ? -1 : levels_[static_cast<std::size_t>(of - alphabet_size_)];
+    };
+    for (std::size_t k = 0; k < rules; ++k) {
+        if (needed_[k] == 0) continue;
+        const Symbol left = node(document.rules[2 * k]), right = node(document.rules[2 * k + 1]);
+        const auto fresh = static_cast<std::size_t>(alphabet_size_) + levels_.size();
+        if (merge) {
+            std::uint32_t& found = edges_.at(static_cast<std::uint32_t>(left) + 1, static_cast<std::uint32_t>(right));
+            if (found != 0) {
+                nodes_[k] = static_cast<Symbol>(found);
+                continue;
+            }
+            found = static_cast<std::uint32_t>(fresh);
+            edges_.added();
+        }
+        if (fresh >= static_cast<std::size_t>(kMaxSymbol)) throw GrammarError("the batch has too many rules");
+        nodes_[k] = static_cast<Symbol>(fresh);
+        const Symbol pair[] = {left, right};
+        children_.append(pair, 2);
+        levels_.push_back(1 + std::max(level(left), level(right)));
+    }
+    const std::size_t begin = sequence_.size();
+    sequence_.resize(begin + document.sequence.size());
+    std::transform(document.sequence.begin(), document.sequence.end(), sequence_.begin() + begin, node);
+}
+
+void Planter::sort_by_level(Symbol alphabet_size, Forest& out) {
+    const std::size_t count = levels_.size();
+    out.level_ends.clear();
+    for (std::int32_t level : levels_) {
+        while (out.level_ends.size() <= static_cast<std::size_t>(level)) out.level_ends.push_back(0);
+        ++out.level_ends[static_cast<std::size_t>(level)];
+    }
+    std::int64_t total = 0;
+    for (std::int64_t& end : out.level_ends) {  // where levels begin, for now
+        const std::int64_t size = end;
+        end = total;
+        total += size;
+    }
+    final_.renew(count);
+    for (std::size_t i = 0; i < count; ++i)
+        final_[i] = alphabet_size + static_cast<Symbol>(out.level_ends[static_cast<std::size_t>(levels_[i])]++);
+    const auto number = [&](Symbol node) {
+        return node < alphabet_size ? node : final_[static_cast<std::size_t>(node - alphabet_size)];
+    };
+    out.children.renew(2 * count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto at = 2 * static_cast<std::size_t>(final_[i] - alphabet_size);
+        out.children[at] = number(children_[2 * i]);
+        out.children[at + 1] = number(children_[2 * i + 1]);
+    }
+    out.sequence.renew(sequence_.size());
+    std::transform(sequence_.begin(), sequence_.end(), out.sequence.begin(), number);
+}
+
+void Planter::plant(Symbol alphabet_size, std::span<const GrammarView> documents, bool merge, Forest& out) {
+    alphabet_size_ = alphabet_size;
+    children_.clear();
+    levels_.clear();
+    sequence_.clear();
+    std::size_t rules = 0;
+    for (const GrammarView& document : documents) rules += document.rule_count();
+    edges_.reset(merge ? rules : 0);
+    for (const GrammarView& document : documents) add_document(document, merge);
+    sort_by_level(alphabet_size, out);
+
+    const std::size_t count = levels_.size();
+    out.lengths.renew(count);
+    expanded_lengths({alphabet_size, {out.children.data(), out.children.size()}, {}}, out.lengths.data());
+    out.hashes.renew(count);
+    fingerprints_.renew(2 * count);
+    const auto fingerprint = [&](Symbol node) -> Fingerprint {
+        if (node < alphabet_size) return {static_cast<std::uint64_t>(node) + 1, kBase};
+        const auto i = 2 * static_cast<std::size_t>(node - alphabet_size);
+        return {fingerprints_[i], fingerprints_[i + 1]};
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+        const Fingerprint both = joined(fingerprint(out.children[2 * i]), fingerprint(out.children[2 * i + 1]));
+        fingerprints_[2 * i] = both.hash;
+        fingerprints_[2 * i + 1] = both.power;
+        out.hashes[i] = mixed(both.hash);
+    }
+}
+
+}  // namespace laconic

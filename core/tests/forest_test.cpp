@@ -1,0 +1,62 @@
+// Forests of many grammars; tests/test_forest.py compares them with slow versions, here sanitizers watch.
+#include "forest.hpp"
+
+#include "check.hpp"
+#include "repair.hpp"
+#include "texts.hpp"
+
+namespace laconic::test {
+namespace {
+
+std::vector<Symbol> letters_of(const Forest& forest, Symbol alphabet_size, Symbol node) {
+    if (node < alphabet_size) return {node};
+    const auto i = 2 * static_cast<std::size_t>(node - alphabet_size);
+    std::vector<Symbol> both = letters_of(forest, alphabet_size, forest.children[i]);
+    const std::vector<Symbol> right = letters_of(forest, alphabet_size, forest.children[i + 1]);
+    both.insert(both.end(), right.begin(), right.end());
+    return both;
+}
+
+void check_batches() {
+    Random random(7);
+    Planter planter;  // one for all: nothing may be left of the batch before
+    for (int round = 0; round < 200; ++round) {
+        const Symbol letters = static_cast<Symbol>(random.between(1, 9));
+        std::vector<Text> texts;
+        std::vector<Output> outputs(random.below(6));
+        std::vector<GrammarView> documents;
+        Repair repair;
+        for (Output& out : outputs) {
+            texts.push_back(uniform(random, random.below(300), letters));
+            repair.compress(std::span<const Symbol>(texts.back()), letters, {}, out);
+        }
+        for (Output& out : outputs)
+            documents.push_back(
+                {letters, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
+        for (const bool merge : {true, false}) {
+            Forest forest;
+            planter.plant(letters, documents, merge, forest);
+            const std::string input = "round " + std::to_string(round) + (merge ? ", merged" : "");
+            std::size_t at = 0;
+            for (std::size_t d = 0; d < texts.size(); ++d) {
+                Text told;
+                for (std::size_t i = 0; i < documents[d].sequence.size(); ++i)
+                    for (Symbol letter : letters_of(forest, letters, forest.sequence[at++])) told.push_back(letter);
+                CHECK(told == texts[d], input);
+            }
+            CHECK(at == forest.sequence.size(), input);
+            const std::size_t nodes = forest.children.size() / 2;
+            CHECK(forest.lengths.size() == nodes && forest.hashes.size() == nodes, input);
+            CHECK(nodes == 0 || forest.level_ends[forest.level_ends.size() - 1] == static_cast<std::int64_t>(nodes),
+                  input);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace laconic::test
+
+int main() {
+    laconic::test::check_batches();
+    return laconic::test::report("forest");
+}

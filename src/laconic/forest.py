@@ -1,0 +1,88 @@
+"""The rules of a batch of documents as one forest, in which models compute vectors bottom-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from laconic import _core
+from laconic.arrays import Int32s, Int64s, frozen
+from laconic.grammar import Grammars
+from laconic.show import several
+
+__all__ = ["Forest", "plant"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Forest:
+    """Rules of many documents, equal ones merged, sorted by level; sequences over its nodes.
+
+    Nodes 0..alphabet_size-1 are the terminals. Node alphabet_size + i has two smaller nodes as its
+    operands, children[i] (int32 [M, 2]). Level l is the nodes from level_offsets[l] to
+    level_offsets[l + 1] (int64 [levels + 1]), counted without terminals; its operands are terminals
+    or of levels before it, so that each level can be computed at once, from one slice into another.
+    Document d is sequence[sequence_offsets[d]:sequence_offsets[d + 1]] (int32), in nodes.
+    `lengths` (int64 [M]) are the terminals that nodes stand for, `hashes` (uint64 [M]) depend on
+    those terminals alone. All arrays are read-only.
+    """
+
+    alphabet_size: int
+    children: Int32s
+    level_offsets: Int64s
+    sequence: Int32s
+    sequence_offsets: Int64s
+    lengths: Int64s
+    hashes: npt.NDArray[np.uint64]
+
+    @cached_property
+    def levels(self) -> list[slice]:
+        """The slices of `children` that can be computed at once, in order."""
+        bounds = self.level_offsets.tolist()
+        return [slice(i, j) for i, j in pairwise(bounds)]
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return len(self.sequence_offsets) - 1
+
+    def __repr__(self) -> str:
+        return (
+            f"<Forest: {several(len(self), 'document')}, "
+            f"{several(len(self.children), 'node')} on {several(len(self.levels), 'level')}, "
+            f"{several(len(self.sequence), 'symbol')}>"
+        )
+
+
+def plant(grammars: Grammars, merge: bool = True) -> Forest:
+    """Return the forest of a batch. O(rules + symbols).
+
+    Rules that no sequence needs are left out; without `merge`, equal rules stay apart.
+
+    >>> from laconic import compress_many
+    >>> forest = plant(compress_many(["abab", "xababab"]))
+    >>> forest
+    <Forest: 2 documents, 1 node on 1 level, 6 symbols>
+    >>> forest.children.tolist(), forest.sequence.tolist()
+    ([[97, 98]], [256, 256, 120, 256, 256, 256])
+    """
+    children, level_ends, sequence, lengths, hashes = _core.plant(
+        grammars.alphabet_size,
+        grammars.rules,
+        grammars.rule_offsets,
+        grammars.sequence,
+        grammars.sequence_offsets,
+        merge,
+    )
+    level_offsets = frozen(np.concatenate([np.zeros(1, np.int64), level_ends]))
+    return Forest(
+        grammars.alphabet_size,
+        children,
+        level_offsets,
+        sequence,
+        grammars.sequence_offsets,
+        lengths,
+        hashes,
+    )
