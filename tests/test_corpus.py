@@ -6,6 +6,7 @@ import datetime
 import decimal
 import os
 import random
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import CODECS, RANDOMS
 
-from laconic import Alphabet, Codec, compress_many
+from laconic import Alphabet, Codec, compress_many, corpus_file
 from laconic.corpus import Corpus
 from laconic.format import GRAMMAR_COLUMNS, About, CorpusError, table_of
 
@@ -258,7 +259,7 @@ def test_empty_corpora(tmp_path: Path) -> None:
         assert repr(corpus).startswith("<Corpus: 0 documents, repair over")
         corpus.write(tmp_path / "again.parquet")
         assert len(Corpus.open(tmp_path / "again.parquet")) == 0
-        with pytest.raises(IndexError, match="document 0 of 0"):
+        with pytest.raises(IndexError, match="there is no document 0"):
             corpus[0]
         with pytest.raises(IndexError):
             corpus.select([0])
@@ -517,7 +518,7 @@ def test_documents_are_found_by_number(nine: Corpus) -> None:
     assert [nine[k] for k in range(-9, 9)] == whole + whole
     assert nine[np.int64(3)] == whole[3]  # type: ignore[index]
     for number in (9, -10):
-        with pytest.raises(IndexError, match=f"document {number} of 9"):
+        with pytest.raises(IndexError, match=f"there is no document {number}: the corpus has 9"):
             nine[number]
     with pytest.raises(TypeError):
         nine["a"]  # type: ignore[index]
@@ -596,3 +597,36 @@ def test_a_column_beside_the_text_it_is_named_like() -> None:
         return
     (table,) = corpus.documents()
     assert table.schema.names.count("text") == 1
+
+
+def test_large_tables_are_written_so_that_they_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.from_documents([bytes([i % 7, i % 11] * 300) for i in range(200)], codec="none")
+    with monkeypatch.context() as patch:
+        patch.setattr(corpus_file, "_MOST_UNPACKED", 100_000)
+        corpus.write(tmp_path / "a.parquet")
+        with pytest.raises(CorpusError, match="is too large; split it"):
+            Corpus.from_documents([b"ab" * 9000], codec="none").write(tmp_path / "b.parquet")
+    assert not (tmp_path / "b.parquet").exists()
+    with pq.ParquetFile(tmp_path / "a.parquet") as file:
+        assert file.num_row_groups > 5
+    assert Corpus.open(tmp_path / "a.parquet").to_arrow().equals(corpus.to_arrow())
+
+
+def test_slices_and_one_document_instead_of_many() -> None:
+    corpus = labelled(9)
+    assert corpus[2:5].labels == corpus.labels[2:5]
+    with pytest.raises(TypeError, match="many documents, not one"):
+        Corpus.from_documents("abc")
+
+
+def test_more_shards_than_files_may_be_open(tmp_path: Path) -> None:
+    for number in range(80):
+        labelled(1).write(tmp_path / f"{number:03}.parquet")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, hard))
+    try:
+        assert len(list(Corpus.open(tmp_path))) == 80
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

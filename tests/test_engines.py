@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from laconic import Alphabet, Codec, Corpus, samples
+from laconic import Alphabet, Codec, Corpus, CorpusError, samples
 from laconic.engines import Engine, engine_named
 from laconic.engines.build import NoDocumentsError, build_corpus
 from laconic.engines.local import LocalEngine
+from laconic.engines.shards import NothingToDoError
 from laconic.engines.worker import DocumentError, Result, Task, compress_table
 from laconic.format import About
 from laconic.readers import ReadError, ReadOptions, read
@@ -33,7 +35,9 @@ def documents_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def build(source: Path, out: Path, engine: Engine | None = None, **options: Any) -> Any:
     reading = {
-        key: options.pop(key) for key in ("on_error", "part_bytes", "format") if key in options
+        key: options.pop(key)
+        for key in ("on_error", "part_bytes", "format", "label")
+        if key in options
     }
     documents = read(source, ReadOptions(**{"label": "label", "part_bytes": 20_000} | reading))
     alphabet = Alphabet.named(options.pop("alphabet", "bytes"))
@@ -147,7 +151,7 @@ def test_skips_bad_documents_and_says_so(tmp_path: Path) -> None:
     corpus = Corpus.open(tmp_path / "c.parquet")
     assert corpus.labels == ["0", "3"] * 50
     assert tally.documents == 100
-    assert len(tally.rejects) == 150
+    assert tally.rejected == 150
 
 
 def test_nothing_left_is_an_error(tmp_path: Path) -> None:
@@ -259,3 +263,86 @@ def test_a_hugging_face_dataset_becomes_a_corpus() -> None:
     assert got.columns == ["stars", "id"]
     with pytest.raises(ReadError, match="no column 'body'"):
         Corpus.from_table(pa.table(rows), text="body")
+
+
+def test_what_is_done_survives_what_a_crash_leaves(documents_csv: Path, tmp_path: Path) -> None:
+    """A shard that lost its bytes when the system went down is made again."""
+    options: dict[str, Any] = {"shard_letters": 30_000}
+    out = tmp_path / "c.parquet"
+    with pytest.raises(Interrupted):
+        build(documents_csv, out, FaultyEngine(9), **options)
+    shard = tmp_path / "c.parquet.partial" / "shards" / "shard-00001.parquet"
+    assert shard.exists()
+    shard.write_bytes(b"")
+    build(documents_csv, out, resume=True, **options)
+    assert len(Corpus.open(out)) == 400
+
+
+def test_an_input_that_changed_is_not_gone_on_with(tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "in.csv", [("hello hello", "a")] * 9000)
+    with pytest.raises(Interrupted):
+        build(source, tmp_path / "c.parquet", FaultyEngine(3), shard_letters=15_000)
+    write_csv(source, [("HELLO HELLO", "a")] * 9000)
+    with pytest.raises(FileExistsError, match="begun with other inputs or options"):
+        build(source, tmp_path / "c.parquet", resume=True, shard_letters=15_000)
+
+
+def test_killed_before_the_work_folder_was_removed(documents_csv: Path, tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    with pytest.raises(Interrupted):
+        build(documents_csv, out, FaultyEngine(9), sharded=True, shard_letters=30_000)
+    build(documents_csv, tmp_path / "whole", sharded=True, shard_letters=30_000)
+    shutil.rmtree(tmp_path / "c.partial" / "shards")
+    (tmp_path / "whole").rename(out)
+    with pytest.raises(NothingToDoError, match="is there already, and whole"):
+        build(documents_csv, out, resume=True, sharded=True, shard_letters=30_000)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
+
+
+def test_a_failed_run_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "in.csv", [("good", "a"), ("", "b")])
+    for _ in range(2):
+        with pytest.raises(ReadError, match="row 2: the document is empty"):
+            build(source, tmp_path / "c.parquet")
+    build(source, tmp_path / "c.parquet", on_error="skip")
+    assert len(Corpus.open(tmp_path / "c.parquet")) == 1
+
+
+def test_rejected_rows_are_told_even_if_none_is_left(tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "in.csv", [("", "a"), ("", "b")])
+    with pytest.raises(NoDocumentsError, match=r"see .*c\.parquet\.rejects\.jsonl"):
+        build(source, tmp_path / "c.parquet", on_error="skip")
+    lines = (tmp_path / "c.parquet.rejects.jsonl").read_text().splitlines()
+    assert [json.loads(line)["row"] for line in lines] == [1, 2]
+
+
+def test_nothing_but_corpora_is_replaced(tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "in.csv", [("good", "a")])
+    with pytest.raises(FileExistsError, match="is, or holds, the input"):
+        build(source, source, sharded=True, force=True)
+    with pytest.raises(FileExistsError, match="is, or holds, the input"):
+        build(source, tmp_path, sharded=True, force=True)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.doc").write_text("mine")
+    with pytest.raises(FileExistsError, match="is no corpus: remove it yourself"):
+        build(source, tmp_path / "home", sharded=True, force=True)
+    assert (tmp_path / "home" / "thesis.doc").read_text() == "mine"
+    assert source.exists()
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_the_first_bad_row_is_told_whatever_the_workers(tmp_path: Path, workers: int) -> None:
+    """The reader finds a bad line before the codec comes to a bad document far ahead of it."""
+    source = tmp_path / "in.txt"
+    source.write_bytes(b"good good\n" * 3 + b"\n" + b"more\n" * 2_000_000 + b"x" * 8 + b"\xff\n")
+    with pytest.raises(ReadError, match="row 4: the document is empty"):
+        build(source, tmp_path / "c.parquet", LocalEngine(workers), label=None)
+
+
+def test_a_column_named_like_our_own_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("text,length\nabc,3\n")
+    documents = read(tmp_path / "in.csv", ReadOptions(text="text"))
+    task = Task(About(Codec(), Alphabet.bytes(), "text"))
+    with pytest.raises(CorpusError, match="the column 'length' has the name of one of the corpus"):
+        build_corpus(documents, tmp_path / "c.parquet", task, LocalEngine(1))
+    assert not (tmp_path / "c.parquet.partial").exists()

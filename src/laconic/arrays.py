@@ -40,7 +40,7 @@ def arrow_integers(array: Any) -> npt.NDArray[Any]:
     width = array.type.bit_width // 8
     if len(array) == 0:
         return np.zeros(0, f"i{width}")
-    values = np.frombuffer(array.buffers()[1], f"<i{width}")
+    values = np.frombuffer(array.buffers()[1], f"=i{width}")
     return frozen(values[array.offset : array.offset + len(array)])
 
 

@@ -131,7 +131,7 @@ def compress_many(
     """
     codec = as_codec(codec, options)
     if threads is None:
-        threads = _processors()
+        threads = processors()
     elif not _is_integer(threads) or not 1 <= threads <= _MOST_THREADS:
         raise ValueError(f"threads must be an integer from 1 to {_MOST_THREADS}, not {threads!r}")
     if isinstance(documents, _TEXT):
@@ -229,7 +229,8 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _processors() -> int:
+def processors() -> int:
+    """Return the number of processors this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux

@@ -103,8 +103,6 @@ def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
         found = table.schema.field(field.name).type
         if not found.equals(field.type):
             raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
-    if _MOST_UNPACKED * column.nbytes > limit:
-        raise CorpusError(f"its {column.nbytes} bytes of codes may need more than {limit} bytes")
     if column.null_count:
         raise CorpusError("grammar is missing", row=column.is_null().to_pylist().index(True))
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], _FIELD.type)
@@ -112,6 +110,9 @@ def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
     offsets = every[array.offset : array.offset + len(array) + 1]
     data = array.buffers()[2] if len(array) else None
     codes = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    size = int(offsets[-1] - offsets[0])
+    if _MOST_UNPACKED * size > limit:
+        raise CorpusError(f"its {size} bytes of codes may need more than {limit} bytes")
     try:
         packed = _core.decode_compact(
             about.alphabet.size, _numbers(about), frozen(codes), frozen(np.array(offsets))

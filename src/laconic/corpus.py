@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import index
 from pathlib import Path
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from laconic.alphabet import Alphabet, Document, as_alphabet
+from laconic.alphabet import Alphabet, AlphabetError, Document, as_alphabet
 from laconic.arrays import arrow_integers
 from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many
 from laconic.compact import check_compact, learn_model
 from laconic.corpus_file import CorpusFile, CorpusWriter
 from laconic.format import GRAMMAR_COLUMNS, About, CorpusError, grammars_from, table_of
-from laconic.grammar import Grammar, GrammarError, Grammars
-from laconic.readers import ReadOptions, read_table
+from laconic.grammar import Grammar, Grammars
+from laconic.readers import ReadError, ReadOptions, read_table
 from laconic.show import several
 
 __all__ = ["Corpus", "CorpusError"]
+
+_EXPANDED = 1 << 26  # letters that are expanded at a time
 
 
 class _Piece(Protocol):
@@ -67,7 +69,6 @@ class Corpus:
         self._pieces = list(pieces)
         self._starts = np.array([0, *accumulate(piece.rows for piece in self._pieces)], np.int64)
         self._loaded: tuple[int, Grammars] | None = None
-        self._final_layout: Mapping[str, Any] | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Corpus:
@@ -92,9 +93,9 @@ class Corpus:
                     f"its codec, alphabet or columns are not {paths[0]}'s", str(file.path)
                 )
         pieces = [piece for file in files for piece in file.pieces()]
-        corpus = cls(files[0].about, files[0].schema, pieces)
-        corpus._final_layout = files[-1].final_layout
-        return corpus
+        # How the input ends is known to the last shard only.
+        about = replace(files[0].about, layout=files[-1].final_layout or files[0].about.layout)
+        return cls(about, about.schema(files[0].schema), pieces)
 
     @classmethod
     def from_documents(
@@ -111,6 +112,8 @@ class Corpus:
         Raises ValueError unless there is one label for each document.
         """
         codec, alphabet = as_codec(codec, options), as_alphabet(alphabet)
+        if isinstance(documents, (str, bytes)):
+            raise TypeError("from_documents takes many documents, not one; pass [document]")
         documents = list(documents)
         columns = None if labels is None else pa.table({"label": pa.array(list(labels))})
         if columns is not None and columns.num_rows != len(documents):
@@ -141,7 +144,11 @@ class Corpus:
         tables = [table_of(compress_many([], codec, alphabet=alphabet), about)]
         for part in documents.parts():
             texts = part.table.column(documents.text).to_pylist()
-            grammars = compress_many(texts, codec, alphabet=alphabet, threads=threads)
+            try:
+                grammars = compress_many(texts, codec, alphabet=alphabet, threads=threads)
+            except AlphabetError as error:
+                row = int(part.rows[error.document or 0])
+                raise ReadError(part.files[0], row, error.reason) from None
             tables.append(table_of(grammars, about, part.table.drop_columns([documents.text])))
         return cls.from_arrow(pa.concat_tables(tables[1:] or tables))
 
@@ -226,10 +233,10 @@ class Corpus:
             tables.append(self._pieces[number].load(None).take(wanted[here] - self._starts[number]))
             order.append(here)
         if not tables:
-            return Corpus.from_arrow(self.schema.empty_table())
+            return self._like_this(self.schema.empty_table())
         places = np.argsort(np.concatenate(order), kind="stable")
         table = pa.concat_tables(tables).take(places)
-        return Corpus.from_arrow(table)
+        return self._like_this(table)
 
     def batches(self, size: int) -> Iterator[Corpus]:
         """Yield the documents `size` at a time, as corpora in memory; one row group is held."""
@@ -240,10 +247,10 @@ class Corpus:
             held.append(piece.load(None))
             while sum(table.num_rows for table in held) >= size:
                 table = pa.concat_tables(held)
-                yield Corpus.from_arrow(table.slice(0, size))
+                yield self._like_this(table.slice(0, size))
                 held = [table.slice(size)] if table.num_rows > size else []
         if held:
-            yield Corpus.from_arrow(pa.concat_tables(held))
+            yield self._like_this(pa.concat_tables(held))
 
     def parts(self) -> Iterator[tuple[int, pa.Table, Grammars]]:
         """Yield the pieces as stored: number of the first document, table, checked grammars."""
@@ -254,25 +261,34 @@ class Corpus:
     @property
     def layout(self) -> dict[str, Any]:
         """How to write the documents to files (laconic.writers): as they came, or else as JSONL."""
-        if self._final_layout is not None or self.about.layout is not None:
-            return dict(self._final_layout or self.about.layout or {})
+        if self.about.layout is not None:
+            return dict(self.about.layout)
         columns = [*self.columns, self.about.text]
         return {"format": "jsonl", "columns": columns, "text": self.about.text}
 
-    def documents(self) -> Iterator[pa.Table]:
+    def documents(self, as_text: bool = False) -> Iterator[pa.Table]:
         """Yield the documents, expanded, with their columns, a part at a time.
 
-        Raises CorpusError for a document of more than 2^30 letters.
+        They are bytes, or with `as_text` strings. Raises CorpusError for a document of more than
+        2^30 letters, or that is no text.
         """
+        kind = pa.large_string() if as_text else pa.large_binary()
         for first, table, grammars in self.parts():
-            texts = []
+            columns = table.select(self.columns).replace_schema_metadata()
+            texts: list[bytes | str] = []
+            begin = letters = 0
             for row, grammar in enumerate(grammars):
+                spell = grammar.text if as_text else grammar.to_bytes
                 try:
-                    texts.append(grammar.to_bytes(self.alphabet))
-                except GrammarError as error:
+                    texts.append(spell(self.alphabet))
+                except ValueError as error:
                     raise CorpusError(str(error), row=first + row) from None
-            columns = table.select(self.columns)
-            yield columns.append_column(self.about.text, pa.array(texts, pa.large_binary()))
+                letters += grammar.expanded_length
+                # A small grammar may stand for much: what is expanded is held no longer than this.
+                if letters >= _EXPANDED or row + 1 == len(grammars):
+                    some = columns.slice(begin, len(texts))
+                    yield some.append_column(self.about.text, pa.array(texts, kind))
+                    texts, begin, letters = [], row + 1, 0
 
     def problems(self) -> Iterator[str]:
         """Yield what is wrong with the corpus, document by document; nothing if it is sound."""
@@ -321,10 +337,16 @@ class Corpus:
     def __len__(self) -> int:
         return int(self._starts[-1])
 
-    def __getitem__(self, which: int) -> Grammar:
+    @overload
+    def __getitem__(self, which: int) -> Grammar: ...
+    @overload
+    def __getitem__(self, which: slice) -> Corpus: ...
+    def __getitem__(self, which: int | slice) -> Grammar | Corpus:
+        if isinstance(which, slice):
+            return self.select(which)
         i = index(which)
         if not -len(self) <= i < len(self):
-            raise IndexError(f"document {i} of {len(self)}")
+            raise IndexError(f"there is no document {i}: the corpus has {len(self)}, from 0")
         i %= len(self)
         number = int(np.searchsorted(self._starts, i, side="right")) - 1
         return self._grammars(number)[i - int(self._starts[number])]
@@ -339,6 +361,9 @@ class Corpus:
             f"<Corpus: {several(len(self), 'document')}, {self.codec.name} over {self.alphabet!r}, "
             f"columns {columns}>"
         )
+
+    def _like_this(self, table: pa.Table) -> Corpus:
+        return Corpus.from_arrow(table.replace_schema_metadata(self.schema.metadata))
 
     def _grammars(self, number: int) -> Grammars:
         if self._loaded is None or self._loaded[0] != number:

@@ -61,14 +61,13 @@ class CorpusFile:
         self.path, self.limit = path, limit
         _check_footer(path)
         try:
-            self._file = pq.ParquetFile(
+            with pq.ParquetFile(
                 path,
-                page_checksum_verification=True,
                 thrift_string_size_limit=_THRIFT_LIMIT,
                 thrift_container_size_limit=_THRIFT_LIMIT,
-            )
-            stored: pa.Schema = self._file.schema_arrow
-            footer = self._file.metadata
+            ) as file:
+                stored: pa.Schema = file.schema_arrow
+                footer, leaves = file.metadata, len(file.schema)
             counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
             columns = [footer.row_group(i).num_columns for i in range(footer.num_row_groups)]
         except OSError as error:
@@ -79,9 +78,9 @@ class CorpusFile:
             raise CorpusError(f"is not sound Parquet: {_first_line(error)}", str(path)) from None
         if min(counts, default=0) < 0 or sum(counts) != footer.num_rows:
             raise CorpusError("is not sound Parquet: its counts of rows disagree", str(path))
-        if any(count != len(self._file.schema) for count in columns):
+        if any(count != leaves for count in columns):
             raise CorpusError("is not sound Parquet: its counts of columns disagree", str(path))
-        self.counts = counts
+        self.counts, self._footer = counts, footer
         try:
             self.stored = About.of(stored)
             self.final_layout = final_layout(footer.metadata)
@@ -98,7 +97,7 @@ class CorpusFile:
     def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return one row group; CorpusError if it is damaged, or would not fit into memory."""
         # Not the sum over its columns: pyarrow aborts there if statistics are damaged.
-        size = self._file.metadata.row_group(number).total_byte_size
+        size = self._footer.row_group(number).total_byte_size
         if size > self.limit or size < 0:
             raise CorpusError(
                 f"row group {number} would take {size} bytes, more than the limit of {self.limit}",
@@ -109,7 +108,11 @@ class CorpusFile:
             coded = {"grammar" if name in COMPACTED else name for name in columns}
             wanted = sorted(coded | {"length"})
         try:
-            table = self._file.read_row_group(number, columns=wanted, use_threads=False)
+            # Opened anew each time: a corpus may have more shards than a process may open files.
+            with pq.ParquetFile(
+                self.path, metadata=self._footer, page_checksum_verification=True
+            ) as file:
+                table = file.read_row_group(number, columns=wanted, use_threads=False)
             table.validate(full=True)  # codes of dictionaries, UTF-8
             if self.stored.model and (wanted is None or "grammar" in wanted):
                 table = from_compact(table, self.stored, self.limit)
@@ -173,10 +176,21 @@ class CorpusWriter:
         )
 
     def write(self, table: pa.Table) -> None:
-        """Append a table as one row group."""
-        if table.num_rows:
-            stored = to_compact(table, self._about) if self._about.model else table
-            self._writer.write_table(stored, row_group_size=table.num_rows)
+        """Append a table as one row group, or as several if a reader would refuse one so large.
+
+        Raises CorpusError for a document that is too large on its own.
+        """
+        rows, most = table.num_rows, _MOST_UNPACKED // (16 if self._about.model else 2)
+        if rows == 0:
+            return
+        if table.nbytes > most:
+            if rows == 1:
+                raise CorpusError(f"a document of {table.nbytes} bytes is too large; split it")
+            self.write(table.slice(0, rows // 2))
+            self.write(table.slice(rows // 2))
+            return
+        stored = to_compact(table, self._about) if self._about.model else table
+        self._writer.write_table(stored, row_group_size=rows)
 
     def close(self, layout: Mapping[str, Any] | None = None) -> None:
         """End the file, and say how documents are laid out, if that was known at the end only."""
@@ -227,6 +241,6 @@ def _check_footer(path: Path) -> None:
     except OSError as error:
         raise CorpusError(f"cannot be read: {error.strerror}", str(path)) from None
     if not footer:
-        raise CorpusError("is not sound Parquet: it has no footer, or was cut short", str(path))
+        raise CorpusError("is not Parquet, or was cut short: it has no footer", str(path))
     if at is not None and _crc32_without(footer, at) != footer[at : at + len(_UNSIGNED)]:
         raise CorpusError("its footer is damaged: its CRC-32 is another", str(path))

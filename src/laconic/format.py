@@ -24,6 +24,7 @@ __all__ = [
     "GRAMMAR_COLUMNS",
     "About",
     "CorpusError",
+    "check_columns",
     "final_layout",
     "grammars_from",
     "layout_metadata",
@@ -223,18 +224,24 @@ def table_of(
     ]
     fields = list(GRAMMAR_COLUMNS)
     if columns is not None:
-        taken = sorted(set(columns.schema.names) & set(GRAMMAR_COLUMNS.names))
-        if taken:
-            raise CorpusError(
-                f"the column {taken[0]!r} has the name of one of the corpus's own "
-                f"({', '.join(GRAMMAR_COLUMNS.names)}); rename it"
-            )
-        names = Counter([*columns.schema.names, about.text])
-        if twice := [name for name, times in names.items() if times > 1]:
-            raise CorpusError(f"two columns are named {twice[0]!r}; rename one of them")
+        check_columns(columns.schema)
+        if about.text in columns.schema.names:
+            raise CorpusError(f"two columns are named {about.text!r}; rename one of them")
         arrays = [*columns.columns, *arrays]
         fields = [*columns.schema, *fields]
     return pa.table(arrays, schema=about.schema(fields))
+
+
+def check_columns(fields: Iterable[pa.Field]) -> None:
+    """Raise CorpusError if the user's columns have one name twice, or that of the corpus's own."""
+    names = Counter(field.name for field in fields)
+    if taken := sorted(names.keys() & set(GRAMMAR_COLUMNS.names)):
+        raise CorpusError(
+            f"the column {taken[0]!r} has the name of one of the corpus's own "
+            f"({', '.join(GRAMMAR_COLUMNS.names)}); rename it"
+        )
+    if twice := [name for name, times in names.items() if times > 1]:
+        raise CorpusError(f"two columns are named {twice[0]!r}; rename one of them")
 
 
 def lists_of(

@@ -20,7 +20,7 @@ _DEEPEST = 40  # level of a tree that is shown
 
 def several(count: int, thing: str) -> str:
     """Return "1 rule", "2 rules"."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def print_rules(

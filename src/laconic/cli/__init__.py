@@ -31,14 +31,15 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:
-        print("laconic: stopped; what compress has done is kept for --resume", file=sys.stderr)
+        print("laconic: stopped", file=sys.stderr)
         # Threads may be deep in a long document; nothing they do is wanted any more.
         sys.stderr.flush()
         os._exit(130)
     except BrokenPipeError:  # `laconic show … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
-    except (ValueError, OSError, LookupError, ModuleNotFoundError) as error:
-        print(f"laconic: {error}", file=sys.stderr)
+    except (ValueError, OSError, LookupError, ModuleNotFoundError, MemoryError) as error:
+        sys.stdout.flush()
+        print(f"laconic: {error or type(error).__name__}", file=sys.stderr)
         sys.stderr.flush()
         os._exit(1)

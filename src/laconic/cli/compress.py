@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from laconic.alphabet import Alphabet
 from laconic.codecs import Codec, CodecName
+from laconic.show import several
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -121,6 +122,8 @@ def compress(
     if shard < 1:
         raise ValueError(f"--shard must be at least 1, not {shard}")
     sharded = out.suffix != ".parquet" or out.is_dir()
+    if not out.name or out.suffix in (".csv", ".tsv", ".jsonl", ".txt", ".json", ".gz"):
+        raise ValueError(f"-o {out}: a corpus is a .parquet file, or else a new folder of them")
     options = ReadOptions(
         format=format,
         text=_column(text),
@@ -157,6 +160,11 @@ def compress(
     except NothingToDoError as done:
         print(done, file=sys.stderr)
         return
+    except KeyboardInterrupt:
+        partial = out.with_name(out.name + ".partial")
+        if partial.exists():
+            print(f"laconic: {partial} keeps what is done: go on with --resume", file=sys.stderr)
+        raise
     seconds = time.perf_counter() - started
     _report(out, tally, rejects, seconds, json)
 
@@ -172,32 +180,35 @@ def _alphabet(name: str, documents: Documents) -> Alphabet:
             text for part in documents.parts() for text in part.table.column(column).to_pylist()
         )
     if name.endswith(".json"):
-        return Alphabet.from_json(Path(name).read_text())
+        return Alphabet.from_json(Path(name).read_text(encoding="utf-8"))
     return Alphabet.named(name)
 
 
 def _report(out: Path, tally: Tally, rejects: Path | None, seconds: float, as_json: bool) -> None:
     paths = list(out.glob("*.parquet")) if out.is_dir() else [out]
     size = sum(path.stat().st_size for path in paths)
-    rejected = len(tally.rejects)
     if as_json:
         fields = asdict(tally) | {
             "out": str(out),
             "bytes": size,
             "seconds": seconds,
             "rejects": str(rejects) if rejects else None,
-            "rejected": rejected,
         }
         print(json.dumps(fields))
         return
     per_document = size / max(1, tally.documents)
     print(
-        f"{out}: {tally.documents:,} documents, {tally.letters:,} letters as {tally.symbols:,} "
-        f"symbols and {tally.rules:,} rules; {size:,} bytes, {per_document:,.0f} per document; "
-        f"{seconds:.1f} s"
+        f"{out}: {several(tally.documents, 'document')}, {tally.letters:,} letters as "
+        f"{tally.symbols:,} symbols and {tally.rules:,} rules; {size:,} bytes, "
+        f"{per_document:,.0f} per document; {seconds:.1f} s"
     )
     if rejects:
-        print(f"{rejected:,} rows were rejected: see {rejects}", file=sys.stderr)
+        with rejects.open(encoding="utf-8") as file:
+            first = json.loads(file.readline())["reason"]
+        print(
+            f"{several(tally.rejected, 'row')} rejected, the first for: {first}; see {rejects}",
+            file=sys.stderr,
+        )
 
 
 class _Progress:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from laconic.show import several
+
 __all__ = ["expand"]
 
 
@@ -39,6 +41,10 @@ def expand(
     from laconic.writers import layout_for, write
 
     opened = Corpus.open(corpus)
+    if out.resolve() == corpus.resolve() or out.resolve() in corpus.resolve().parents:
+        raise FileExistsError(f"{out} is, or holds, the corpus itself: choose another name")
+    if out.is_dir():
+        raise FileExistsError(f"{out} is a folder: choose another name, or remove it yourself")
     if out.exists() and not force:
         raise FileExistsError(f"{out} exists: choose another name, or use --force")
     if not opened.alphabet.lossless:
@@ -47,5 +53,6 @@ def expand(
             file=sys.stderr,
         )
     layout = layout_for(out, opened.layout)
-    count = write(opened.documents(), layout, out)
-    print(f"{out}: {count:,} documents")
+    as_text = layout["format"] in ("jsonl", "parquet")
+    count = write(opened.documents(as_text), layout, out)
+    print(f"{out}: {several(count, 'document')}")

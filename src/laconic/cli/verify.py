@@ -9,6 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from laconic.show import several
+
 __all__ = ["verify"]
 
 
@@ -36,8 +38,8 @@ def verify(corpus: Path, /, *, json: Annotated[bool, Parameter(negative="")] = F
     else:
         for problem in problems:
             print(problem)
-        bad = f"{len(problems)} problems" if problems else "all sound"
-        print(f"{corpus}: {len(opened):,} documents, {bad}")
+        bad = several(len(problems), "problem") if problems else "all sound"
+        print(f"{corpus}: {several(len(opened), 'document')}, {bad}")
     if problems:
         sys.exit(1)
 

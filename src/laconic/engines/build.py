@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from laconic.arrays import arrow_integers
 from laconic.compact import check_compact, compact_fields
+from laconic.corpus import Corpus
 from laconic.engines import Engine
-from laconic.engines.shards import Tally, Workshop
+from laconic.engines.shards import NothingToDoError, Tally, Workshop
 from laconic.engines.worker import DocumentError, Result, Task
+from laconic.format import check_columns
 from laconic.readers import Documents, Part, ReadError, Reject
 from laconic.readers.model import shown
 
 __all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
 
 SHARD_LETTERS = 64_000_000  # what is lost at most when the work is interrupted
-
-
-class NothingToDoError(ValueError):
-    """There is nothing to go on with: the work is done."""
 
 
 class NoDocumentsError(ValueError):
@@ -57,18 +57,27 @@ def build_corpus(
         check_compact(task.about)
         compact_fields(field for field in documents.schema if field.name != documents.text)
     shop = Workshop(out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact)
+    _spare_the_inputs(documents, out)
     if resume and not force and out.exists() and not shop.folder.exists():
         shop.sweep()
+        made = Corpus.open(out).about
+        if (made.codec, made.alphabet) != (task.about.codec, task.about.alphabet):
+            raise FileExistsError(f"{out} was made with other options: use --force to replace it")
         raise NothingToDoError(f"{out} is there already, and whole")
-    inputs = [list(pair) for pair in zip(documents.files, documents.sizes, strict=True)]
+    check_columns(field for field in documents.schema if field.name != documents.text)
+    inputs = [
+        [file, size, _changed(file)]
+        for file, size in zip(documents.files, documents.sizes, strict=True)
+    ]
     schema = task.about.schema(documents.schema)
     about = {key.decode(): value.decode() for key, value in schema.metadata.items()}
-    plan = {"inputs": inputs, "about": about, "on_error": task.on_error}
+    plan = {"inputs": inputs, "about": about}
     done = shop.begin(plan, resume=resume, force=force)
     try:
         for part, result in _compressed(documents, done.parts, task, engine):
-            tally = _tally(part, result)
-            shop.add(result.table, tally)
+            rejects = _rejects(part, result)
+            tally = _tally(result.table, len(rejects))
+            shop.add(result.table, tally, rejects)
             done.add(tally)
             if progress is not None:
                 progress(done)
@@ -76,14 +85,20 @@ def build_corpus(
         shop.abandon()
         raise
     if done.documents == 0:
-        shop.abandon()
-        shop.discard()
-        raise NoDocumentsError(
-            f"{', '.join(documents.files[:3])}: there is no document to compress"
-        )
+        rejected = shop.give_up()
+        see = f"; see {rejected}" if rejected else ""
+        raise NoDocumentsError(f"{', '.join(documents.files[:3])}: no document to compress{see}")
     # Only its end tells whether a compressed file ends with a newline.
     changed = documents.layout != task.about.layout
     return done, shop.finish(documents.layout if changed else None)
+
+
+def _spare_the_inputs(documents: Documents, out: Path) -> None:
+    place = out.resolve()
+    for file in documents.files:
+        source = Path(file).resolve()
+        if place == source or place in source.parents:
+            raise FileExistsError(f"{out} is, or holds, the input {file}: choose another name")
 
 
 def _compressed(
@@ -91,17 +106,25 @@ def _compressed(
 ) -> Iterator[tuple[Part, Result]]:
     waiting: deque[Part] = deque()
 
+    # Raised when all before it is done: which bad row is told must not depend on the engine.
+    failed: list[ReadError] = []
+
     def tables() -> Iterator[pa.Table]:
-        for number, part in enumerate(documents.parts()):
-            if number >= skip:
-                waiting.append(part)
-                yield part.table
+        try:
+            for number, part in enumerate(documents.parts()):
+                if number >= skip:
+                    waiting.append(part)
+                    yield part.table
+        except ReadError as error:
+            failed.append(error)
 
     results = engine.run(tables(), task)
     while True:
         try:
             result = next(results)
         except StopIteration:
+            if failed:
+                raise failed[0] from None
             return
         except DocumentError as error:
             part, row = waiting[0], error.row
@@ -109,7 +132,7 @@ def _compressed(
         yield waiting.popleft(), result
 
 
-def _tally(part: Part, result: Result) -> Tally:
+def _rejects(part: Part, result: Result) -> list[dict[str, Any]]:
     rejects = list(part.rejects)
     for row, reason in result.errors:
         columns = part.table.slice(row, 1).to_pylist()[0]
@@ -118,15 +141,26 @@ def _tally(part: Part, result: Result) -> Tally:
         file: i for i, file in enumerate([*part.files, *(each.file for each in rejects)][::-1])
     }
     rejects.sort(key=lambda reject: (-order[reject.file], reject.row))
-    table = result.table
+    return [asdict(reject) for reject in rejects]
+
+
+def _tally(table: pa.Table, rejected: int) -> Tally:
     return Tally(
         parts=1,
         documents=table.num_rows,
         letters=sum(int(arrow_integers(chunk).sum()) for chunk in table.column("length").chunks),
         rules=_elements(table, "rules"),
         symbols=_elements(table, "sequence"),
-        rejects=[asdict(reject) for reject in rejects],
+        rejected=rejected,
     )
+
+
+def _changed(file: str) -> int:
+    """Return when a file changed last, in nanoseconds; 0 for what is not on this machine."""
+    try:
+        return os.stat(file).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _elements(table: pa.Table, name: str) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
 
+from laconic.codecs import processors
 from laconic.engines.worker import Result, Task, compress_table
 
 __all__ = ["LocalEngine"]
@@ -18,7 +18,7 @@ class LocalEngine:
     """Threads of this process, one per processor by default."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or processors()
 
     def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
         """Yield the result of each table, in order; two tables per thread are under way at most."""

@@ -50,6 +50,6 @@ def _imported() -> Any:
         import ray
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "the engine ray needs the package ray: pip install 'laconic[ray]'"
+            "the engine ray needs the package ray: pip install ray, or 'laconic[ray]'"
         ) from None
     return ray

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from laconic.compact import learn_model
 from laconic.corpus_file import CorpusFile, CorpusWriter
 from laconic.format import About
 
-__all__ = ["Tally", "Workshop"]
+__all__ = ["NothingToDoError", "Tally", "Workshop"]
+
+_MOST_REJECTS = 100_000  # that a shard may hold: they are in memory until it is finished
 
 
 @dataclass(slots=True)
@@ -28,13 +30,16 @@ class Tally:
     letters: int = 0
     rules: int = 0
     symbols: int = 0
-    rejects: list[dict[str, Any]] = field(default_factory=list)
+    rejected: int = 0
 
     def add(self, other: Tally) -> None:
         """Count the other, too."""
-        for name in ("parts", "documents", "letters", "rules", "symbols"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.rejects = self.rejects + other.rejects
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+class NothingToDoError(ValueError):
+    """There is nothing to go on with: the work is done."""
 
 
 class Workshop:
@@ -54,12 +59,14 @@ class Workshop:
         self._model: str | None = None
         self._writer: CorpusWriter | None = None
         self._tally = Tally()
+        self._rejects: list[dict[str, Any]] = []
         self._number = 0
 
     def begin(self, plan: dict[str, Any], *, resume: bool, force: bool) -> Tally:
         """Make or enter the folder; return what finished shards hold.
 
-        Raises FileExistsError, with the cure, if something is in the way.
+        Raises FileExistsError, with the cure, if something is in the way, and NothingToDoError if
+        all was done but for removing the folder.
         """
         self.sweep()
         plan = plan | {"sharded": self._sharded, "level": self._level, "shard": self._most}
@@ -81,19 +88,27 @@ class Workshop:
             )
         if self.out.exists() and not force and not self.folder.exists():
             raise FileExistsError(f"{self.out} exists: choose another name, or use --force")
+        if self.out.exists() and not self._is_replaceable():
+            raise FileExistsError(f"{self.out} is no corpus: remove it yourself to replace it")
         if not self.folder.exists():
             self._make_folder(plan)
+        if not self._shards.exists() and self.out.exists():
+            self.discard()
+            raise NothingToDoError(f"{self.out} is there already, and whole")
         done = Tally()
         while self._note().exists() and self._shard().exists():
-            done.add(Tally(**json.loads(self._note().read_text())))
+            tally = Tally(**json.loads(self._note().read_text())["tally"])
+            if (self._shard().stat().st_size == 0) != (tally.documents == 0):
+                break  # the system crashed before the shard was on disk
+            done.add(tally)
             if self._compact and self._model is None and self._shard().stat().st_size:
                 self._model = CorpusFile(self._shard()).stored.model
             self._number += 1
         return done
 
-    def add(self, table: pa.Table, tally: Tally) -> None:
+    def add(self, table: pa.Table, tally: Tally, rejects: list[dict[str, Any]]) -> None:
         """Append a part of the corpus as one row group of the shard that is being made."""
-        if self._tally.letters >= self._most:
+        if self._tally.letters >= self._most or len(self._rejects) >= _MOST_REJECTS:
             self._end_shard()
         if table.num_rows:
             if self._compact and self._model is None:
@@ -102,6 +117,7 @@ class Workshop:
                 self._writer = self._new_writer(self._unfinished(), table.schema)
             self._writer.write(table)
         self._tally.add(tally)
+        self._rejects += rejects
 
     def finish(self, layout: Mapping[str, Any] | None = None) -> Path | None:
         """Give the corpus its name, and the rejected rows theirs, which is returned if any are.
@@ -109,16 +125,7 @@ class Workshop:
         `layout` is how the documents were laid out, if that was known at their end only.
         """
         self._end_shard(layout)
-        rejects = [
-            json.dumps(reject, ensure_ascii=False)
-            for number in range(self._number)
-            for reject in json.loads(self._note(number).read_text())["rejects"]
-        ]
-        rejected = self.out.with_name(self.out.name + ".rejects.jsonl")
-        if rejects:
-            _write_whole(rejected, "".join(line + "\n" for line in rejects))
-        else:
-            rejected.unlink(missing_ok=True)
+        rejected = self._write_rejects()
         if self._sharded:
             for shard in self._shards.iterdir():
                 if shard.stat().st_size == 0:  # all its documents were rejected
@@ -132,11 +139,34 @@ class Workshop:
         else:
             os.replace(self._merged(), self.out)
         self.discard()
-        return rejected if rejects else None
+        return rejected
+
+    def give_up(self) -> Path | None:
+        """Remove the folder, all of whose documents were rejected; return the file of rejects."""
+        self._end_shard()
+        rejected = self._write_rejects()
+        self.discard()
+        return rejected
+
+    def _write_rejects(self) -> Path | None:
+        path = self.out.with_name(self.out.name + ".rejects.jsonl")
+        unfinished, count = self.folder / "rejects.jsonl", 0
+        with unfinished.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            for number in range(self._number):
+                for reject in json.loads(self._note(number).read_text())["rejects"]:
+                    file.write(json.dumps(reject, ensure_ascii=False) + "\n")
+                    count += 1
+        if count == 0:
+            path.unlink(missing_ok=True)
+            return None
+        os.replace(unfinished, path)
+        return path
 
     def discard(self) -> None:
         """Remove the folder and all that was done; all or nothing of it is under its name."""
         self.sweep()
+        if not self.folder.exists():
+            return
         os.replace(self.folder, self._beside(".old"))
         self.sweep()
 
@@ -147,11 +177,18 @@ class Workshop:
                 shutil.rmtree(leftover)
 
     def abandon(self) -> None:
-        """Leave the unfinished shard, so that its file is not kept open."""
+        """Leave the unfinished shard; what there is no finished shard to go on from is removed."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
             self._unfinished().unlink(missing_ok=True)
+        if self._number == 0:
+            self.discard()
+
+    def _is_replaceable(self) -> bool:
+        if not self._sharded:
+            return self.out.is_file()
+        return self.out.is_dir() and all(each.suffix == ".parquet" for each in self.out.iterdir())
 
     def _beside(self, suffix: str) -> Path:
         return self.folder.with_name(self.folder.name + suffix)
@@ -177,13 +214,14 @@ class Workshop:
     def _end_shard(self, layout: Mapping[str, Any] | None = None) -> None:
         if self._tally.parts == 0:
             return
-        _write_whole(self._note(), json.dumps(asdict(self._tally)))
+        note = {"tally": asdict(self._tally), "rejects": self._rejects}
+        _write_whole(self._note(), json.dumps(note))
         if self._writer is not None:
             self._writer.close(layout)
             os.replace(self._unfinished(), self._shard())
         else:  # all its documents were rejected
             self._shard().touch()
-        self._writer, self._tally = None, Tally()
+        self._writer, self._tally, self._rejects = None, Tally(), []
         self._number += 1
 
     def _merged(self) -> Path:

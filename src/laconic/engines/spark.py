@@ -80,6 +80,6 @@ def _imported() -> Any:
         import pyspark.sql
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "the engine spark needs the package pyspark: pip install 'laconic[spark]'"
+            "the engine spark needs the package pyspark: pip install pyspark, or 'laconic[spark]'"
         ) from None
     return pyspark.sql

@@ -105,7 +105,7 @@ def _dnaio() -> Any:
     try:
         import dnaio
     except ModuleNotFoundError as error:
-        reason = "FASTA and FASTQ need dnaio: pip install 'laconic[dna]'"
+        reason = "FASTA and FASTQ need dnaio: pip install dnaio, or 'laconic[dna]'"
         raise ModuleNotFoundError(reason) from error
     return dnaio
 
