@@ -356,6 +356,11 @@ def test_files_that_others_wrote_are_read(tmp_path: Path) -> None:
     corpus = labelled(9)
     pq.write_table(corpus.to_arrow(), tmp_path / "a.parquet", row_group_size=4)
     assert Corpus.open(tmp_path / "a.parquet").to_arrow().equals(corpus.to_arrow())
+    corpus.write(tmp_path / "b.parquet")
+    with pq.ParquetFile(tmp_path / "b.parquet") as file:  # gives the file's metadata with the table
+        copied = file.read().append_column("more", pa.array(range(9)))
+    pq.write_table(copied, tmp_path / "c.parquet")
+    assert Corpus.open(tmp_path / "c.parquet").labels == corpus.labels
 
 
 def test_a_damaged_page_is_named_with_its_documents(tmp_path: Path) -> None:

@@ -92,8 +92,9 @@ class Original:
     def signed(self, footer: bytes) -> bytes:
         """Return the footer with a right checksum, as one who means harm would give it."""
         at = footer.rfind(b"laconic.footer.crc32") + len(b"laconic.footer.crc32") + 2
-        before, after = footer[:at], footer[at + 8 :]
-        return before + b"%08x" % zlib.crc32(before + b"00000000" + after) + after
+        before, after = footer[:at], footer[at + 16 :]
+        plain = before + b"0" * 16 + after
+        return before + b"%08x%08x" % (len(plain), zlib.crc32(plain)) + after
 
 
 @cache

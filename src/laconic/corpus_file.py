@@ -31,7 +31,7 @@ from laconic.format import (
 
 __all__ = ["CorpusFile", "CorpusWriter", "RowGroup"]
 
-_CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"00000000"
+_CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"0" * 16
 _MOST_UNPACKED = 1 << 30
 _THRIFT_LIMIT = 1 << 26
 
@@ -221,8 +221,10 @@ def _footer(file: BinaryIO) -> tuple[int, bytes, int | None]:
     return start, footer, None if at < 0 else at + len(_CHECKSUM) + 2
 
 
-def _crc32_without(footer: bytes, at: int) -> bytes:
-    return b"%08x" % zlib.crc32(footer[:at] + _UNSIGNED + footer[at + len(_UNSIGNED) :])
+def _signature(footer: bytes, at: int) -> bytes:
+    # With the footer's length: what was copied from another file's metadata is no signature.
+    plain = footer[:at] + _UNSIGNED + footer[at + len(_UNSIGNED) :]
+    return b"%08x%08x" % (len(footer), zlib.crc32(plain))
 
 
 def _sign_footer(path: Path) -> None:
@@ -230,7 +232,7 @@ def _sign_footer(path: Path) -> None:
         start, footer, at = _footer(file)
         assert at is not None  # the writer has just put it there
         file.seek(start + at)
-        file.write(_crc32_without(footer, at))
+        file.write(_signature(footer, at))
 
 
 def _check_footer(path: Path) -> None:
@@ -242,5 +244,8 @@ def _check_footer(path: Path) -> None:
         raise CorpusError(f"cannot be read: {error.strerror}", str(path)) from None
     if not footer:
         raise CorpusError("is not Parquet, or was cut short: it has no footer", str(path))
-    if at is not None and _crc32_without(footer, at) != footer[at : at + len(_UNSIGNED)]:
+    if at is None:
+        return
+    stated, right = footer[at : at + len(_UNSIGNED)], _signature(footer, at)
+    if stated[:8] == right[:8] and stated != right:
         raise CorpusError("its footer is damaged: its CRC-32 is another", str(path))
