@@ -346,3 +346,17 @@ def test_a_column_named_like_our_own_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="the column 'length' has the name of one of the corpus"):
         build_corpus(documents, tmp_path / "c.parquet", task, LocalEngine(1))
     assert not (tmp_path / "c.parquet.partial").exists()
+
+
+def test_a_missing_shard_is_noticed(documents_csv: Path, tmp_path: Path) -> None:
+    out = tmp_path / "c"
+    with pytest.raises(Interrupted):
+        build(documents_csv, out, FaultyEngine(9), sharded=True, shard_letters=30_000)
+    build(documents_csv, out, sharded=True, shard_letters=30_000, resume=True)
+    names = sorted(out.iterdir())
+    assert len(Corpus.open(out)) == 400
+    names[1].unlink()
+    with pytest.raises(
+        CorpusError, match=f"{len(names)} shards were written, but {len(names) - 1}"
+    ):
+        Corpus.open(out)

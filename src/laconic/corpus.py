@@ -92,6 +92,9 @@ class Corpus:
                 raise CorpusError(
                     f"its codec, alphabet or columns are not {paths[0]}'s", str(file.path)
                 )
+        if path.is_dir() and (files[-1].shards or 0) > len(files):
+            wanted = files[-1].shards
+            raise CorpusError(f"{wanted} shards were written, but {len(files)} are here", str(path))
         pieces = [piece for file in files for piece in file.pieces()]
         # How the input ends is known to the last shard only.
         about = replace(files[0].about, layout=files[-1].final_layout or files[0].about.layout)

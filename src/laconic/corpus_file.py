@@ -27,6 +27,8 @@ from laconic.format import (
     CorpusError,
     final_layout,
     layout_metadata,
+    shards_metadata,
+    stated_shards,
 )
 
 __all__ = ["CorpusFile", "CorpusWriter", "RowGroup"]
@@ -84,6 +86,7 @@ class CorpusFile:
         try:
             self.stored = About.of(stored)
             self.final_layout = final_layout(footer.metadata)
+            self.shards = stated_shards(footer.metadata)
         except CorpusError as error:
             raise CorpusError(error.reason, str(path)) from None
         self.about = replace(self.stored, model=None)
@@ -192,8 +195,13 @@ class CorpusWriter:
         stored = to_compact(table, self._about) if self._about.model else table
         self._writer.write_table(stored, row_group_size=rows)
 
-    def close(self, layout: Mapping[str, Any] | None = None) -> None:
-        """End the file, and say how documents are laid out, if that was known at the end only."""
+    def close(self, layout: Mapping[str, Any] | None = None, shards: int | None = None) -> None:
+        """End the file, and say what is known at the end only.
+
+        That is how documents are laid out, and in a last shard, how many there are.
+        """
+        if shards is not None:
+            self._writer.add_key_value_metadata(shards_metadata(shards))
         if layout is not None:
             self._writer.add_key_value_metadata(layout_metadata(layout))
         self._writer.add_key_value_metadata({_CHECKSUM: _UNSIGNED})

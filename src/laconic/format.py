@@ -30,12 +30,14 @@ __all__ = [
     "layout_metadata",
     "lists_of",
     "packed_lists",
+    "shards_metadata",
+    "stated_shards",
     "table_of",
 ]
 
 VERSION = 1
 _KEY, _CHECK = b"laconic", b"laconic.crc32"
-_LAYOUT = b"laconic.layout"
+_LAYOUT, _SHARDS = b"laconic.layout", b"laconic.shards"
 _MOST_METADATA = 1 << 24
 _MOST_SYMBOLS = (1 << 31) - 1
 
@@ -170,6 +172,21 @@ def layout_metadata(layout: Mapping[str, Any]) -> dict[bytes, bytes]:
     """Return the file metadata that replace the layout in the schema metadata."""
     data = json.dumps(dict(layout), sort_keys=True).encode()
     return {_LAYOUT: b"%08x " % zlib.crc32(data) + data}
+
+
+def shards_metadata(count: int) -> dict[bytes, bytes]:
+    """Return the file metadata of a last shard: how many there are."""
+    return {_SHARDS: b"%d" % count}
+
+
+def stated_shards(metadata: Mapping[bytes, bytes] | None) -> int | None:
+    """Return what shards_metadata wrote, if it did; CorpusError if that is no number."""
+    data = (metadata or {}).get(_SHARDS)
+    if data is None:
+        return None
+    if not data.isdigit() or len(data) > 9:
+        raise CorpusError("its number of shards is no number")
+    return int(data)
 
 
 def final_layout(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:

@@ -60,7 +60,7 @@ class Workshop:
         self._writer: CorpusWriter | None = None
         self._tally = Tally()
         self._rejects: list[dict[str, Any]] = []
-        self._number = 0
+        self._number = self._with_documents = 0
 
     def begin(self, plan: dict[str, Any], *, resume: bool, force: bool) -> Tally:
         """Make or enter the folder; return what finished shards hold.
@@ -101,6 +101,7 @@ class Workshop:
             if (self._shard().stat().st_size == 0) != (tally.documents == 0):
                 break  # the system crashed before the shard was on disk
             done.add(tally)
+            self._with_documents += tally.documents > 0
             if self._compact and self._model is None and self._shard().stat().st_size:
                 self._model = CorpusFile(self._shard()).stored.model
             self._number += 1
@@ -124,7 +125,7 @@ class Workshop:
 
         `layout` is how the documents were laid out, if that was known at their end only.
         """
-        self._end_shard(layout)
+        self._end_shard(layout, last=True)
         rejected = self._write_rejects()
         if self._sharded:
             for shard in self._shards.iterdir():
@@ -211,13 +212,14 @@ class Workshop:
     def _new_writer(self, path: Path, schema: pa.Schema) -> CorpusWriter:
         return CorpusWriter(path, schema, self._level, self._model)
 
-    def _end_shard(self, layout: Mapping[str, Any] | None = None) -> None:
+    def _end_shard(self, layout: Mapping[str, Any] | None = None, last: bool = False) -> None:
         if self._tally.parts == 0:
             return
         note = {"tally": asdict(self._tally), "rejects": self._rejects}
         _write_whole(self._note(), json.dumps(note))
         if self._writer is not None:
-            self._writer.close(layout)
+            self._with_documents += 1
+            self._writer.close(layout, self._with_documents if last and self._sharded else None)
             os.replace(self._unfinished(), self._shard())
         else:  # all its documents were rejected
             self._shard().touch()

@@ -27,7 +27,7 @@ from laconic.readers.rejecting import undecodable, without
 from laconic.readers.sources import Source, Stream
 
 BLOCK = 4 << 20
-LONGEST_RECORD = 1 << 28  # Arrow's offsets within a column end at 2 GiB.
+LONGEST_RECORD = 1 << 28  # finding its end takes several times as much memory
 _SAMPLE = 256 << 10
 _BOM = b"\xef\xbb\xbf"
 _UNCLOSED = "a quote is opened here and never closed; the rest of the file cannot be read"
