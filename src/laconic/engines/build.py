@@ -69,9 +69,7 @@ def build_corpus(
         [file, size, _changed(file)]
         for file, size in zip(documents.files, documents.sizes, strict=True)
     ]
-    schema = task.about.schema(documents.schema)
-    about = {key.decode(): value.decode() for key, value in schema.metadata.items()}
-    plan = {"inputs": inputs, "about": about}
+    plan = {"inputs": inputs, "about": task.about.schema([]).metadata[b"laconic"].decode()}
     done = shop.begin(plan, resume=resume, force=force)
     try:
         for part, result in _compressed(documents, done.parts, task, engine):
@@ -137,10 +135,9 @@ def _rejects(part: Part, result: Result) -> list[dict[str, Any]]:
     for row, reason in result.errors:
         columns = part.table.slice(row, 1).to_pylist()[0]
         rejects.append(Reject(part.files[row], int(part.rows[row]), reason, shown(columns)))
-    order = {
-        file: i for i, file in enumerate([*part.files, *(each.file for each in rejects)][::-1])
-    }
-    rejects.sort(key=lambda reject: (-order[reject.file], reject.row))
+    files = dict.fromkeys([*part.files, *(reject.file for reject in rejects)])
+    order = {file: number for number, file in enumerate(files)}
+    rejects.sort(key=lambda reject: (order[reject.file], reject.row))
     return [asdict(reject) for reject in rejects]
 
 

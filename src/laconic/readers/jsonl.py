@@ -17,7 +17,7 @@ from laconic.readers.model import (
     choose_columns,
     shown,
 )
-from laconic.readers.plain import BLOCK, line_blocks
+from laconic.readers.plain import BLOCK, end_of_lines, line_blocks
 from laconic.readers.sources import Source, Stream
 
 Object: TypeAlias = dict[str, Any]
@@ -82,11 +82,7 @@ class JsonlReader:
                     break
             else:
                 block = b""
-            if stream.failure:
-                reject = Reject(source.name, row + 1, stream.failure, shown(block))
-                yield Chunk(np.empty(0, np.int64), None, [reject], stream.tell())
-            elif stream.last:
-                self.layout["final_newline"] = stream.last == b"\n"
+            yield from end_of_lines(source, stream, row, block, self.layout)
 
     def _chunk(self, file: str, lines: list[bytes], row: int, consumed: int) -> Chunk:
         objects: list[Object] = []

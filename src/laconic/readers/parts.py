@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from laconic.arrays import arrow_integers
 from laconic.readers.model import Chunk, Part, Reject
 
 
@@ -66,9 +67,5 @@ class Cutter:
 
 def text_bytes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Return the bytes of each text; none is missing."""
-    lengths = [np.zeros(0, np.int64)]
-    for chunk in pc.binary_length(column).chunks:
-        # Not to_numpy: it imports pandas, where there is one, which takes longer than to read.
-        values = np.frombuffer(chunk.buffers()[1], chunk.type.to_pandas_dtype())
-        lengths.append(values[chunk.offset : chunk.offset + len(chunk)].astype(np.int64))
-    return np.concatenate(lengths)
+    lengths = map(arrow_integers, pc.binary_length(column).chunks)
+    return np.concatenate([np.zeros(0, np.int64), *lengths])

@@ -42,6 +42,17 @@ def line_blocks(stream: Stream, begun: bytes = b"") -> Iterator[bytes]:
         yield last
 
 
+def end_of_lines(
+    source: Source, stream: Stream, row: int, broken: bytes, layout: dict[str, Any]
+) -> Iterator[Chunk]:
+    """Reject what breaks off after `row`; of a whole file, note whether it ends with a newline."""
+    if stream.failure:
+        reject = Reject(source.name, row + 1, stream.failure, shown(broken))
+        yield Chunk(np.empty(0, np.int64), None, [reject], stream.tell())
+    elif stream.last:
+        layout["final_newline"] = stream.last == b"\n"
+
+
 class LinesReader:
     """Every line a document, as bytes; the file's first line tells how lines end."""
 
@@ -73,11 +84,7 @@ class LinesReader:
                 yield Chunk(rows, table, [], stream.tell())
             else:
                 block = b""
-            if stream.failure:
-                reject = Reject(source.name, row + 1, stream.failure, shown(block))
-                yield Chunk(np.empty(0, np.int64), None, [reject], stream.tell())
-            elif stream.last:
-                self.layout["final_newline"] = stream.last == b"\n"
+            yield from end_of_lines(source, stream, row, block, self.layout)
 
     def _split(self, block: bytes) -> pa.Array:
         if self.layout["newline"] == "\r\n":

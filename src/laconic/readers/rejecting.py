@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from laconic.readers.model import Reject, Rows, shown
 
-_STRINGS = (pa.string(), pa.large_string())
+STRINGS = (pa.string(), pa.large_string())
 
 
 def undecodable(table: pa.Table, names: Iterable[str]) -> dict[int, str]:
@@ -53,6 +53,6 @@ def nulls(column: pa.ChunkedArray) -> list[int]:
 
 def as_binary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return strings as bytes, whether they are UTF-8 or not; other columns as they are."""
-    if column.type not in _STRINGS:
+    if column.type not in STRINGS:
         return column
-    return pc.cast(column, pa.large_binary() if column.type == _STRINGS[1] else pa.binary())
+    return pc.cast(column, pa.large_binary() if column.type == STRINGS[1] else pa.binary())

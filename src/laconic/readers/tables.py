@@ -12,11 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from laconic.readers.model import Chunk, ReadError, ReadOptions, Reject, choose_columns
-from laconic.readers.rejecting import nulls, undecodable, without
+from laconic.readers.rejecting import STRINGS, nulls, undecodable, without
 from laconic.readers.sources import Source
 
 _TEXT_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-_STRINGS = (pa.string(), pa.large_string())
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _MOST_ROWS = 1 << 16
 _DATASET_ROWS = 1000
@@ -59,7 +58,7 @@ class _Columns:
 
     def _invalid(self, table: pa.Table) -> Iterator[str]:
         for name in table.column_names:
-            if table.column(name).type in _STRINGS:
+            if table.column(name).type in STRINGS:
                 try:
                     table.column(name).validate(full=True)
                 except pa.ArrowInvalid:
