@@ -26,9 +26,9 @@ from laconic.codecs import CodecName
 from laconic.corpus_file import CorpusFile
 from laconic.engines.build import build_corpus
 from laconic.engines.local import LocalEngine
-from laconic.engines.worker import Task
 from laconic.format import GRAMMAR_COLUMNS, About, table_of
 from laconic.readers import ReadOptions, read
+from laconic.worker import Task
 
 TEXTS = ["the cat the cat the hat " * 3, "", "banana band", "né 漢字", "x" * 100, "a"]
 LETTERS = {"bytes": "ab\x00\n né漢", "dna": "ACGT", "zhang": "ab -\n."}

@@ -15,9 +15,9 @@ from laconic.engines import Engine, engine_named
 from laconic.engines.build import NoDocumentsError, build_corpus
 from laconic.engines.local import LocalEngine
 from laconic.engines.shards import NothingToDoError
-from laconic.engines.worker import DocumentError, Result, Task, compress_table
 from laconic.format import About
 from laconic.readers import ReadError, ReadOptions, read
+from laconic.worker import DocumentError, Result, Task, compress_table
 
 
 def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
@@ -261,6 +261,10 @@ def test_a_hugging_face_dataset_becomes_a_corpus() -> None:
     assert got.labels == want.labels == [1, 2, 3]
     assert [g.text() for g in got] == rows["text"]
     assert got.columns == ["stars", "id"]
+    for bad, reason in (("", "the document is empty"), ("x", "position 0: 'x' is not in the")):
+        with pytest.raises(ReadError, match=f"<table>, row 3: {reason}"):
+            Corpus.from_table(pa.table({"text": ["AC", "GT", bad]}), alphabet="dna")
+    assert len(Corpus.from_table(pa.table({"text": pa.array([], pa.string())}))) == 0
     with pytest.raises(ReadError, match="no column 'body'"):
         Corpus.from_table(pa.table(rows), text="body")
 

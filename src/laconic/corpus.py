@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from laconic.alphabet import Alphabet, AlphabetError, Document, as_alphabet
+from laconic.alphabet import Alphabet, Document, as_alphabet
 from laconic.arrays import arrow_integers
-from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many
+from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many, processors
 from laconic.compact import check_compact, learn_model
 from laconic.corpus_file import CorpusFile, CorpusWriter
 from laconic.format import GRAMMAR_COLUMNS, About, CorpusError, grammars_from, table_of
 from laconic.grammar import Grammar, Grammars
 from laconic.readers import ReadError, ReadOptions, read_table
 from laconic.show import several
+from laconic.worker import DocumentError, Task, compress_table
 
 __all__ = ["Corpus", "CorpusError"]
 
@@ -139,21 +140,23 @@ class Corpus:
         """Return the corpus of a table of documents in memory, with its other columns.
 
         `source` is an Arrow table or reader, or a Hugging Face dataset; `text` and `label` name its
-        columns. Raises ReadError for a column that is not there, with the row for a missing text.
+        columns. Raises ReadError for a column that is not there, and with the row, from 1, for a
+        text that is missing, empty or outside the alphabet.
         """
         documents = read_table(source, ReadOptions(text=text, label=label))
         codec, alphabet = as_codec(codec, options), as_alphabet(alphabet)
         about = About(codec, alphabet, documents.text, documents.label, documents.layout)
-        tables = [table_of(compress_many([], codec, alphabet=alphabet), about)]
+        tables = []
         for part in documents.parts():
-            texts = part.table.column(documents.text).to_pylist()
             try:
-                grammars = compress_many(texts, codec, alphabet=alphabet, threads=threads)
-            except AlphabetError as error:
-                row = int(part.rows[error.document or 0])
-                raise ReadError(part.files[0], row, error.reason) from None
-            tables.append(table_of(grammars, about, part.table.drop_columns([documents.text])))
-        return cls.from_arrow(pa.concat_tables(tables[1:] or tables))
+                result = compress_table(part.table, Task(about), threads or processors())
+            except DocumentError as error:
+                file, row = part.files[error.row], int(part.rows[error.row])
+                raise ReadError(file, row, error.reason) from None
+            tables.append(result.table)
+        if not tables:
+            tables = [compress_table(documents.schema.empty_table(), Task(about)).table]
+        return cls.from_arrow(pa.concat_tables(tables))
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> Corpus:

@@ -113,9 +113,9 @@ def compress(
     """
     from laconic.engines import engine_named
     from laconic.engines.build import NothingToDoError, build_corpus
-    from laconic.engines.worker import Task
     from laconic.format import About
     from laconic.readers import ReadOptions, read
+    from laconic.worker import Task
 
     if not 1 <= level <= 22:
         raise ValueError(f"--level must be from 1 to 22, not {level}")

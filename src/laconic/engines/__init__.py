@@ -1,4 +1,4 @@
-"""Where compression runs: local threads, Ray or Spark. All of them call worker.compress_table."""
+"""Where compression runs: local threads, Ray or Spark; each calls worker.compress_table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, Protocol, get_args
 
 import pyarrow as pa
 
-from laconic.engines.worker import Result, Task
+from laconic.worker import Result, Task
 
 __all__ = ["Engine", "EngineName", "engine_named"]
 

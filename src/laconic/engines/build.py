@@ -16,10 +16,10 @@ from laconic.compact import check_compact, compact_fields
 from laconic.corpus import Corpus
 from laconic.engines import Engine
 from laconic.engines.shards import NothingToDoError, Tally, Workshop
-from laconic.engines.worker import DocumentError, Result, Task
 from laconic.format import check_columns
 from laconic.readers import Documents, Part, ReadError, Reject
 from laconic.readers.model import shown
+from laconic.worker import DocumentError, Result, Task
 
 __all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
 

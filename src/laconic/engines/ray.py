@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from laconic.engines.worker import Result, Task, compress_table
+from laconic.worker import Result, Task, compress_table
 
 __all__ = ["RayEngine"]
 

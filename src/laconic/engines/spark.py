@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from laconic.engines.worker import DocumentError, Result, Task, compress_table
+from laconic.worker import DocumentError, Result, Task, compress_table
 
 __all__ = ["SparkEngine"]
 

@@ -45,10 +45,10 @@ class DocumentError(ValueError):
         return DocumentError, (self.row, self.reason)
 
 
-def compress_table(table: pa.Table, task: Task) -> Result:
+def compress_table(table: pa.Table, task: Task, threads: int = 1) -> Result:
     """Return the corpus of a table of documents, the columns beside the text untouched.
 
-    One thread. Raises DocumentError for the first bad document unless the task is to skip it.
+    Raises DocumentError for the first bad document unless the task is to skip it.
     """
     about = task.about
     text = table.column(about.text)
@@ -64,7 +64,7 @@ def compress_table(table: pa.Table, task: Task) -> Result:
         kept[[row for row, _ in errors]] = False
         table, documents = table.filter(pa.array(kept)), documents.filter(pa.array(kept))
         symbols, offsets = _symbols(documents, about.alphabet)
-    grammars = compress_symbols(symbols, offsets, about.alphabet.size, about.codec, threads=1)
+    grammars = compress_symbols(symbols, offsets, about.alphabet.size, about.codec, threads)
     columns = table.drop_columns([about.text])
     return Result(table_of(grammars, about, columns, np.diff(offsets)), errors)
 
