@@ -68,12 +68,11 @@ def large_table(large: Figures) -> list[str]:
     return lines
 
 
-def document(path: Path, figures: Figures) -> str:
-    """Return docs/benchmarks.md."""
-    about, short = figures["about"], figures["short"]
+def heading(title: str, path: Path, about: Figures) -> list[str]:
+    """What every page says of its figures."""
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
-    lines = [
-        "# Benchmarks of compression",
+    return [
+        title,
         "",
         f"Written by `make docs` from `benchmarks/results/{path.name}`, which holds every round.",
         "",
@@ -81,6 +80,14 @@ def document(path: Path, figures: Figures) -> str:
         f"- Machine: {about['machine']}",
         f"- Versions: {versions}",
         "",
+    ]
+
+
+def document(path: Path, figures: Figures) -> str:
+    """Return docs/benchmarks.md."""
+    about, short = figures["about"], figures["short"]
+    lines = [
+        *heading("# Benchmarks of compression", path, about),
         "Contestants take turns, round by round; times are medians, ratios are medians of the ratios within a",
         "round. Machines like this are shared and drift: the ratios are what counts.",
         "",
@@ -109,7 +116,6 @@ def document(path: Path, figures: Figures) -> str:
 def corpora(path: Path, figures: Figures) -> str:
     """Return docs/corpora.md."""
     about, cost = figures["about"], figures["cost"]
-    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     ways = list(
         dict.fromkeys(
             way for each in figures["sizes"].values() for way in each["bytes_per_document"]
@@ -117,14 +123,7 @@ def corpora(path: Path, figures: Figures) -> str:
     )
     others = ["gzip -6 of each document", "Parquet of the text, zstd -3"]
     lines = [
-        "# Benchmarks of corpora",
-        "",
-        f"Written by `make docs` from `benchmarks/results/{path.name}`, which holds every round.",
-        "",
-        f"- Command: `{about['command']}`, data: {about['data']}, commit {about['commit']}, {about['date']}",
-        f"- Machine: {about['machine']}",
-        f"- Versions: {versions}",
-        "",
+        *heading("# Benchmarks of corpora", path, about),
         "## Bytes per document",
         "",
         "Whole files, labels and metadata included. *Compact* is `--compact`; the rest are plain lists, zstd level 3",

@@ -9,7 +9,9 @@ from pathlib import Path
 from random import Random
 
 import corrupt
+import damage
 import pytest
+import thrift_integers as thrift
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs limits on memory")
 
@@ -25,10 +27,10 @@ def test_damage_is_noticed() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "compact"),
-    [(kind, compact) for compact, kinds in corrupt.KINDS.items() for kind in dict.fromkeys(kinds)],
+    [(kind, compact) for compact, kinds in damage.KINDS.items() for kind in dict.fromkeys(kinds)],
 )
-def test_every_kind_does_damage(kind: corrupt.Kind, compact: bool) -> None:
-    whole = corrupt.original(compact)
+def test_every_kind_does_damage(kind: damage.Kind, compact: bool) -> None:
+    whole = damage.original(compact)
     copies = [kind(Random(k), whole) for k in range(3)]
     assert any(copy != whole.data for copy in copies)
     assert copies == [kind(Random(k), whole) for k in range(3)]
@@ -37,22 +39,22 @@ def test_every_kind_does_damage(kind: corrupt.Kind, compact: bool) -> None:
 @pytest.mark.parametrize("compact", [False, True])
 def test_the_original_is_sound(tmp_path: Path, compact: bool) -> None:
     path = tmp_path / "a.parquet"
-    path.write_bytes(corrupt.original(compact).data)
+    path.write_bytes(damage.original(compact).data)
     assert corrupt.outcome(path) == ("sound", "")
-    path.write_bytes(corrupt.parquet(corrupt.original(compact), corrupt.original(compact).stored))
+    path.write_bytes(damage.parquet(damage.original(compact), damage.original(compact).stored))
     assert corrupt.outcome(path) == ("sound", "")
 
 
 def test_all_integers_of_the_footer_are_found() -> None:
-    whole = corrupt.original(compact=False)
+    whole = damage.original(compact=False)
     footer = whole.data[whole.footer : -8]
-    spans, end = corrupt.integers_of(footer, 0)
+    spans, end = thrift.integers_of(footer, 0)
     assert end == len(footer)
     assert spans[0].value == 2  # the version of Parquet's footer
-    assert [span.value for span in spans].count(corrupt.DOCUMENTS) >= 1
+    assert [span.value for span in spans].count(damage.DOCUMENTS) >= 1
     for span in spans:
-        value = span.value if span.is_size else corrupt.zigzag(span.value)
-        assert corrupt.varint(value) == footer[span.start : span.end]
+        value = span.value if span.is_size else thrift.zigzag(span.value)
+        assert thrift.varint(value) == footer[span.start : span.end]
 
 
 MISBEHAVING = """
