@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -17,25 +17,54 @@ def processors() -> int:
 
 
 def describe() -> dict[str, object]:
-    """Return what has to stand beside every figure."""
+    """Return what has to stand beside every figure; torch is named if the caller has loaded it."""
     model = _processor_model()
+    packages = ("laconic", "numpy", "pyarrow", "zstandard", "tokenizers")
     return {
         "command": " ".join(["python", "benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "commit": _git("rev-parse", "--short", "HEAD")
-        + (" + changes" if _git("status", "-s") else ""),
+        "commit": _commit(),
         "date": datetime.date.today().isoformat(),
         "data": "LACONIC_DATA" if os.environ.get("LACONIC_DATA") else "bundled samples",
         "machine": f"{model}, {processors()} processors, {platform.system()} {platform.machine()}",
         "machine_name": "-".join(model.lower().split()[:2]) + f"-{processors()}cpu",
         "versions": {
             "python": platform.python_version(),
-            **{
-                name: version(name)
-                for name in ("laconic", "numpy", "pyarrow", "zstandard", "tokenizers")
-            },
+            **{name: number for name in packages if (number := _version(name))},
+            **_torch_versions(),
             "zlib": __import__("zlib").ZLIB_RUNTIME_VERSION,
         },
     }
+
+
+def accelerator() -> str | None:
+    """Return the name of the GPU that a caller who has loaded torch can use, if there is one."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return None
+    return str(torch.cuda.get_device_name())
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _torch_versions() -> dict[str, str]:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return {}
+    found = {"torch": torch.__version__}
+    if name := accelerator():
+        cudnn = torch.backends.cudnn.version()
+        found |= {"cuda": str(torch.version.cuda), "cudnn": str(cudnn), "gpu": name}
+    return found
+
+
+def _commit() -> str:
+    commit = _git("rev-parse", "--short", "HEAD")
+    return commit + (" + changes" if commit != "unknown" and _git("status", "-s") else "")
 
 
 def _processor_model() -> str:

@@ -11,9 +11,12 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-# For `import strategies` and `import fuzz`: pytest's importlib mode leaves sys.path alone.
+# For `import strategies`, `fuzz` and `peer`: pytest's importlib mode leaves sys.path alone.
 REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "tools")]
+sys.path[:0] = [str(REPOSITORY / folder) for folder in ("tests", "tools", "benchmarks")]
+
+# Before torch is loaded: test processes with a thread per processor each would wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 _common = {
     "deadline": None,  # CI machines pause.

@@ -377,6 +377,33 @@ def test_grammars_by_example() -> None:
         many.rules = many.rules
 
 
+@given(st.lists(GRAMMARS, min_size=1, max_size=6), st.data())
+def test_grammars_are_taken_in_any_order(parts: list[Parts], data: st.DataObject) -> None:
+    each = [Grammar(*renamed(part, 300)) for part in parts]
+    many = Grammars.concatenate(each)
+    rows = data.draw(st.lists(st.integers(-len(each), len(each) - 1), max_size=9), "rows")
+    taken = many.take(rows)
+    assert list(taken) == [each[row] for row in rows]
+    assert taken == many.take(np.array(rows, np.int16)) == many.take(tuple(rows))
+    assert Grammars(300, *dataclasses.astuple(taken)[1:]) == taken  # passes the checks
+    assert taken.expanded_lengths.tolist() == [each[row].expanded_length for row in rows]
+    arrays = (taken.rules, taken.rule_offsets, taken.sequence, taken.sequence_offsets)
+    assert not any(array.flags.writeable for array in arrays)
+    for row in (len(each), -len(each) - 1):
+        with pytest.raises(IndexError, match=f"document {row} of {len(each)}"):
+            many.take([*rows, row])
+
+
+def test_take_refuses_what_is_no_row() -> None:
+    many = compress_many(["abab", "", "banana"])
+    for rows in ([True, False, True], [0.0], 1, [[0, 1]], ["0"]):
+        with pytest.raises(TypeError, match="integers in one dimension"):
+            many.take(rows)
+    assert len(compress_many([]).take([])) == 0
+    with pytest.raises(IndexError, match="document 0 of 0"):
+        compress_many([]).take([0])
+
+
 def test_grammars_of_bombs_count_right() -> None:
     bomb = Grammar(1, doubling(62), [62])
     many = Grammars.concatenate([bomb] * 4)

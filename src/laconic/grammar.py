@@ -291,6 +291,22 @@ class Grammars:
         bits: Int64s = (2 * rules + symbols) * width
         return bits
 
+    def take(self, rows: npt.ArrayLike) -> Grammars:
+        """Return a copy of some documents, integers [K], in that order; -1 is the last.
+
+        Raises IndexError outside the documents. O(K + rules and symbols taken).
+        """
+        wanted = np.asarray(rows)
+        if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+            raise TypeError("rows must be integers in one dimension")
+        out = (wanted < -len(self)) | (wanted >= len(self))
+        if out.any():
+            raise IndexError(f"document {wanted[out.argmax()]} of {len(self)}")
+        wanted = wanted.astype(np.int64) % max(1, len(self))
+        rules, rule_offsets = _gathered(self.rules, self.rule_offsets, wanted)
+        symbols, symbol_offsets = _gathered(self.sequence, self.sequence_offsets, wanted)
+        return trusted_grammars(self.alphabet_size, rules, rule_offsets, symbols, symbol_offsets)
+
     def __len__(self) -> int:
         return len(self.rule_offsets) - 1
 
@@ -358,6 +374,13 @@ class Grammars:
             self.sequence[symbols[0] : symbols[-1]],
             symbols - symbols[0],
         )
+
+
+def _gathered(values: Int32s, offsets: Int64s, rows: Int64s) -> tuple[Int32s, Int64s]:
+    begins, counts = offsets[rows], offsets[rows + 1] - offsets[rows]
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    places = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], counts)
+    return values.take(places, axis=0), ends
 
 
 def trusted_grammar(alphabet_size: int, rules: Int32s, sequence: Int32s) -> Grammar:

@@ -1,0 +1,341 @@
+"""Measure training and inference of grammar models beside benchmarks/peer.py, all in one run.
+
+Every row is one shape of documents, codec, composer and sequence model. Contestants take turns,
+round by round, because shared machines drift: read the ratios. Batches are made beforehand; copying
+them to the device is part of a step. Ours are of documents of similar length (LengthSampler) and a
+round is all of them; the peer's are random, and its rounds take as many as there is time for. CUDA
+graphs are captured before the rounds.
+
+    python benchmarks/model.py --device cuda --keep        # to benchmarks/results; about 5 minutes
+    python benchmarks/model.py --device cpu --quick        # a smoke run on little data
+    python benchmarks/model.py --all --no-peer             # every composer, every sequence model
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from machine import accelerator, describe
+from numpy.typing import NDArray
+from peer import PeerModel, peer_batch
+from shapes import SHAPES, shape
+from steps import PHASES, WAYS, Contestant, Figures, Phase, shares
+
+from laconic import Grammars
+from laconic.batching import GrammarDataset, LengthSampler
+from laconic.codecs import CodecName
+from laconic.nn import GrammarModel, ModelConfig
+
+CODECS: tuple[CodecName, ...] = ("repair", "lzd", "none")
+COMPOSERS = ("dual_gru", "grc")
+MORE_COMPOSERS = ("mlp", "tree_lstm", "linear_recurrence")
+MORE_SEQUENCE_MODELS = ("gru", "transformer", "cnn")
+LARGE = 1024
+MOST_ROUNDS = 3
+PEER = "peer"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is measured together."""
+
+    shape: str
+    codec: CodecName
+    composer: str
+    sequence_model: str
+    batch: int
+
+    def __str__(self) -> str:
+        return f"{self.shape} {self.codec} {self.composer} {self.sequence_model} {self.batch}"
+
+
+class Data:
+    """Documents of one shape and codec, and their batches for each contestant."""
+
+    def __init__(
+        self, name: str, codec: CodecName, count: int, longest: int | None, cuda: bool
+    ) -> None:
+        self.cuda = cuda
+        self._made: dict[tuple[int, bool], tuple[list[Any], float]] = {}
+        self.grammars: Grammars
+        self.labels: NDArray[np.int64]
+        self.grammars, self.labels, self.where = shape(name, codec, count, longest)
+
+    def batches(self, size: int, peer: bool) -> tuple[list[Any], float]:
+        """Return all batches, pinned for GPUs, and the milliseconds that making one took."""
+        if (size, peer) not in self._made:
+            self._made[size, peer] = self._make(size, peer)
+        return self._made[size, peer]
+
+    def _make(self, size: int, peer: bool) -> tuple[list[Any], float]:
+        dataset = GrammarDataset(self.grammars, self.labels)
+        order = np.random.default_rng(0).permutation(len(self.labels))
+        # Long documents come in smaller batches: none takes more room than two average ones.
+        room = int(2 * size * dataset.counts.mean())
+        sampler: list[list[int]] = list(LengthSampler(dataset.counts, size, budget=room))
+        if peer:  # No last batch of few documents.
+            parts = -(-len(order) // size)
+            sampler = [part.tolist() for part in np.array_split(order, parts)]
+
+        def make(rows: list[int]) -> Any:
+            if peer:
+                return peer_batch(self.grammars.take(rows), self.labels[rows])
+            return dataset.__getitems__(rows)
+
+        begin = time.perf_counter()
+        made = [make(rows) for rows in sampler]
+        milliseconds = 1e3 * (time.perf_counter() - begin) / len(made)
+        return [batch.pin_memory() if self.cuda else batch for batch in made], milliseconds
+
+    def about(self) -> Figures:
+        """Return what the documents are."""
+        documents = len(self.grammars)
+        return {
+            "where": self.where,
+            "documents": documents,
+            "letters": float(self.grammars.expanded_lengths.mean()),
+            "sequence": len(self.grammars.sequence) / documents,
+            "rules": len(self.grammars.rules) / documents,
+        }
+
+
+def measure(row: Row, data: Data, ways: list[str], seconds: float, device: torch.device) -> Figures:
+    """Return the figures of each way ("peer" is one) for one row."""
+    size, classes = data.grammars.alphabet_size, SHAPES[row.shape].classes
+    config = ModelConfig(size, classes, composer=row.composer, sequence_model=row.sequence_model)
+    contestants: dict[str, Contestant] = {}
+    results: Figures = {}
+    rounds = MOST_ROUNDS
+    for way in ways:
+        peer = way == PEER
+        batches, made_in = data.batches(row.batch, peer)
+        torch.manual_seed(0)
+        model = (
+            PeerModel(size, classes, row.composer, packed=data.cuda)
+            if peer
+            else GrammarModel(config)
+        )
+        try:
+            entry = Contestant(model, "eager" if peer else way, batches, device)
+            step, peak = entry.warm_up(seconds / 2)
+        except torch.OutOfMemoryError:
+            results[way] = {"error": "out of memory"}
+            continue
+        contestants[way] = entry
+        results[way] = {"collate_ms": made_in, "peak_mib": peak / 2**20 if data.cuda else None}
+        if peer:
+            fitting = int(seconds / rounds / step)
+            entry.count = max(2 if row.codec != "none" else 1, min(len(batches), fitting))
+        else:
+            rounds = max(1, min(rounds, int(seconds / step / len(batches))))
+    for number, phase in product(range(rounds), PHASES):
+        for entry in contestants.values():
+            entry.round(phase, number)
+    for way, entry in contestants.items():
+        results[way] |= {phase: entry.figures(phase) for phase in PHASES}
+    first = next(iter(contestants), PEER)
+    if first != PEER and row.batch != LARGE:
+        try:
+            results[first]["shares"] = shares(contestants[first])
+        except torch.OutOfMemoryError:  # It holds more than a step does.
+            results[first]["shares"] = None
+    return results
+
+
+def rows_of(arguments: argparse.Namespace) -> Iterator[Row]:
+    """Yield the rows of the run, those of the same documents together."""
+    for name, codec in product(arguments.shapes, arguments.codecs):
+        for composer in arguments.composers:
+            yield Row(name, codec, composer, "lstm", arguments.batch)
+            if name == "yelp_all" and not arguments.quick and arguments.device == "cuda":
+                yield Row(name, codec, composer, "lstm", LARGE)
+        if arguments.all:
+            for composer in MORE_COMPOSERS:
+                yield Row(name, codec, composer, "lstm", arguments.batch)
+            for sequence_model in MORE_SEQUENCE_MODELS:
+                yield Row(name, codec, "grc", sequence_model, arguments.batch)
+
+
+def speed(results: Figures, way: str, phase: Phase) -> float | None:
+    """Return documents per second, the median of rounds; None if it did not run."""
+    found = results.get(way, {}).get(phase)
+    return statistics.median(found["documents_per_s"]) if found else None
+
+
+def ratios(measured: dict[Row, Figures]) -> list[Figures]:
+    """Return what is compared: ours and the peer, grammars and characters, large batches and not.
+
+    Of memory, above 1 means that the first needs less.
+    """
+    made: list[Figures] = []
+
+    def compare(what: str, a: Figures, way: str, b: Figures, other: str) -> None:
+        if "train" not in a.get(way, {}) or "train" not in b.get(other, {}):
+            return
+        found: Figures = {"what": what}
+        for phase in PHASES:
+            one, two = a[way][phase]["documents_per_s"], b[other][phase]["documents_per_s"]
+            if a is b:  # They took turns: a round of one beside the same round of the other.
+                found[phase] = statistics.median(x / y for x, y in zip(one, two, strict=True))
+            else:
+                found[phase] = statistics.median(one) / statistics.median(two)
+        if a[way]["peak_mib"] and b[other]["peak_mib"]:
+            found["memory"] = b[other]["peak_mib"] / a[way]["peak_mib"]
+        made.append(found)
+
+    for row, results in measured.items():
+        for way in results:
+            if way == PEER:
+                continue
+            compare(f"{row}: {way} / peer", results, way, results, PEER)
+            for other, theirs in measured.items():
+                same = (other.shape, other.composer, other.sequence_model) == (
+                    row.shape,
+                    row.composer,
+                    row.sequence_model,
+                )
+                if same and other.batch == row.batch and other.codec == "none" != row.codec:
+                    compare(f"{row}: {way}, {row.codec} / none", results, way, theirs, way)
+                if same and other.codec == row.codec and row.batch == LARGE != other.batch:
+                    compare(f"{row}: {way}, {LARGE} / {other.batch}", results, way, theirs, way)
+    return made
+
+
+def cell(value: float | None, digits: int = 1) -> str:
+    """Return a number for a table, or a dash."""
+    return f"{'–' if value is None else format(value, f',.{digits}f'):>12}"
+
+
+def line_of(name: str, found: Figures) -> str:
+    """Return one line of the table."""
+    if "error" in found:
+        return f"{name:46}  {found['error']}"
+    cells = [speed({"x": found}, "x", phase) for phase in PHASES]
+    cells[1:1] = [found["train"]["ms_mean"], found["train"]["ms_median"]]
+    cells += [found["infer"]["ms_mean"], found["peak_mib"], found["collate_ms"]]
+    told = f"{name:46}" + "".join(cell(value) for value in cells)
+    if parts := found.get("shares"):
+        of = {
+            name: 100 * parts[f"{name}_ms"] / parts["step_ms"]
+            for name in ("composer", "sequence_model")
+        }
+        told += f"   composer {of['composer']:.0f} %, sequence model {of['sequence_model']:.0f} %"
+    return told
+
+
+def print_tables(measured: dict[Row, Figures], compared: list[Figures]) -> None:
+    """Print one line per contestant, then the ratios."""
+    heads = ("docs/s", "ms mean", "ms median", "infer d/s", "infer ms", "peak MiB", "collate ms")
+    print(f"\n{'':46}" + "".join(f"{head:>12}" for head in heads) + "   alone, of a step")
+    for row, results in measured.items():
+        for way, found in results.items():
+            print(line_of(f"{row} {way}", found))
+    kinds = ("train", "infer", "memory")
+    title = "documents/s (memory: how many times less)"
+    print(f"\n{title:62}" + "".join(f"{kind:>12}" for kind in kinds))
+    for ratio in compared:
+        cells = [cell(ratio.get(kind), 2) for kind in kinds]
+        print(f"{ratio['what']:62}" + "".join(cells))
+
+
+def parse() -> argparse.Namespace:
+    """Return the arguments, with the defaults that depend on each other."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    default = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", default=default, choices=("cuda", "cpu"))
+    parser.add_argument("--quick", action="store_true", help="little data, one round, batch 32")
+    parser.add_argument("--all", action="store_true", help="every composer and sequence model")
+    parser.add_argument("--shapes", nargs="+", default=["yelp", "pinyin", "dna"], choices=SHAPES)
+    parser.add_argument("--codecs", nargs="+", default=CODECS, choices=CODECS)
+    parser.add_argument("--composers", nargs="+", default=COMPOSERS, choices=COMPOSERS)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, help="eager; graph too with cuda")
+    parser.add_argument("--no-peer", action="store_true", help="leave the peer out")
+    parser.add_argument("--batch", type=int, help="documents in a batch; 126, or 32 with --quick")
+    parser.add_argument("--documents", type=int, help="most documents of a shape")
+    parser.add_argument("--longest", type=int, help="cut documents there; 4,000 letters on the CPU")
+    parser.add_argument("--seconds", type=float, help="about how long each contestant trains")
+    parser.add_argument("--threads", type=int, default=2, help="of the CPU, with --device cpu")
+    parser.add_argument("--output", type=Path, help="default: build/benchmarks/model-….json")
+    parser.add_argument("--keep", action="store_true", help="write to benchmarks/results instead")
+    arguments = parser.parse_args()
+    cuda, quick = arguments.device == "cuda", arguments.quick
+    arguments.ways = arguments.ways or (["graph", "eager"] if cuda else ["eager"])
+    arguments.batch = arguments.batch or (32 if quick else 126)
+    arguments.longest = arguments.longest or (1_000 if quick else None if cuda else 4_000)
+    few = (4 if quick else 2) * arguments.batch
+    arguments.documents = arguments.documents or (13_000 if cuda and not quick else few)
+    arguments.seconds = arguments.seconds or (0.5 if quick else 3.0 if cuda else 10.0)
+    return arguments
+
+
+def main() -> None:
+    """Measure all rows, print them and write the figures."""
+    began, arguments = time.perf_counter(), parse()
+    device = torch.device(arguments.device)
+    cuda = device.type == "cuda"
+    if cuda:
+        # cuBLAS keeps its workspace: not to be counted as the first contestant's.
+        torch.ones(8, 8, device=device).mm(torch.ones(8, 8, device=device))
+    else:
+        torch.set_num_threads(arguments.threads)
+    about = describe()
+    if cuda:
+        about["machine"] = f"{accelerator()}, {about['machine']}"
+        about["machine_name"] = str(accelerator()).lower().replace(" ", "-")
+    measured: dict[Row, Figures] = {}
+    sets: Figures = {}
+    held: tuple[tuple[str, str], Data] | None = None
+    for row in rows_of(arguments):
+        if held is None or held[0] != (row.shape, row.codec):
+            data = Data(row.shape, row.codec, arguments.documents, arguments.longest, cuda)
+            held = (row.shape, row.codec), data
+            sets[f"{row.shape} {row.codec}"] = data.about()
+        beside = row.composer in COMPOSERS and row.sequence_model == "lstm"
+        beside = beside and row.shape != "yelp_all"
+        ways = [*arguments.ways, *([PEER] if beside and not arguments.no_peer else [])]
+        seconds = arguments.seconds / (2 if row.batch == LARGE else 1)
+        measured[row] = measure(row, held[1], ways, seconds, device)
+        gc.collect()
+        if cuda:
+            torch.cuda.empty_cache()
+        for way, found in measured[row].items():
+            told = line_of(f"{row} {way}", found)
+            print(f"{time.perf_counter() - began:6.1f} s  {told}", file=sys.stderr, flush=True)
+    compared = ratios(measured)
+    print_tables(measured, compared)
+    rows = [{**vars(row), "results": results} for row, results in measured.items()]
+    took = time.perf_counter() - began
+    figures = {
+        "about": about,
+        "model": {
+            "seconds": took,
+            "peer_reads": "packed sequences" if cuda else "padded sequences",
+            "sets": sets,
+            "rows": rows,
+            "ratios": compared,
+        },
+    }
+    root = Path(__file__).parent.parent
+    folder = root / ("benchmarks/results" if arguments.keep else "build/benchmarks")
+    out = arguments.output or folder / f"model-{about['machine_name']}-{about['date']}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(figures, indent=1) + "\n")
+    print(f"\nFigures in {out}, after {took:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

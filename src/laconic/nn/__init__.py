@@ -1,0 +1,8 @@
+"""Models that read grammars: composers, the level loop, sequence models, pooling, GrammarModel."""
+
+from laconic.nn.composers import COMPOSERS, Composer
+from laconic.nn.config import ModelConfig, ModelError
+from laconic.nn.levels import compose_levels
+from laconic.nn.model import GrammarModel
+
+__all__ = ["COMPOSERS", "Composer", "GrammarModel", "ModelConfig", "ModelError", "compose_levels"]

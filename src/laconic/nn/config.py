@@ -1,0 +1,96 @@
+"""What a model is made of, checked; the same fields as in its config.json."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
+from typing import Any, Literal
+
+__all__ = ["ModelConfig", "ModelError"]
+
+Task = Literal["classification", "multilabel", "regression"]
+_TASKS = ("classification", "multilabel", "regression")
+_MOST = 1 << 24  # of any size: far more than any model has, and few enough to multiply
+
+
+class ModelError(ValueError):
+    """A model's configuration or files are not what they should be."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The parts of a GrammarModel and their sizes; ModelError for what cannot be.
+
+    `outputs` are classes, labels or values to predict. `embedding_size` is the composer's,
+    `width` the sequence model's, for each direction. `dropout` acts on the pooled vector and
+    between layers. `length_input` adds an embedding of each symbol's expanded length to the
+    sequence model's input (None: with grc only); `identity_buckets` adds one of its hashed
+    expansion. `compile` compiles the composer's cell.
+
+    >>> ModelConfig(alphabet_size=4, outputs=2, composer="dual_gru").width
+    200
+    """
+
+    alphabet_size: int
+    outputs: int
+    task: Task = "classification"
+    composer: str = "grc"
+    embedding_size: int = 200
+    sequence_model: str = "lstm"
+    width: int = 200
+    layers: int = 1
+    direction: str = "both"
+    dropout: float = 0.0
+    pooling: str = "max"
+    length_input: bool | None = None
+    identity_buckets: int = 0
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("alphabet_size", "outputs", "embedding_size", "width"):
+            self._check_integer(name, 1, _MOST)
+        self._check_integer("layers", 1, 64)
+        self._check_integer("identity_buckets", 0, _MOST)
+        if self.task not in _TASKS:
+            raise ModelError(f"task must be one of {', '.join(_TASKS)}, not {self.task!r}")
+        for name in ("composer", "sequence_model", "direction", "pooling"):
+            if not isinstance(getattr(self, name), str):
+                raise ModelError(f"{name} must be a name, not {getattr(self, name)!r}")
+        if self.pooling == "last" and self.direction == "backward":
+            raise ModelError('pooling "last" of direction "backward" sees one symbol; use "max"')
+        if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float):
+            raise ModelError(f"dropout must be a number, not {self.dropout!r}")
+        if not 0 <= self.dropout < 1:
+            raise ModelError(f"dropout must be at least 0 and less than 1, not {self.dropout}")
+        if not isinstance(self.compile, bool) or self.length_input not in (None, True, False):
+            raise ModelError("compile and length_input must be true or false")
+
+    @property
+    def reads_lengths(self) -> bool:
+        """Whether the sequence model is told the expanded lengths of symbols."""
+        return self.composer == "grc" if self.length_input is None else self.length_input
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: object) -> ModelConfig:
+        """Return the config with these fields; ModelError for one that is unknown or missing."""
+        if not isinstance(data, dict):
+            raise ModelError("a model's config must be a JSON object")
+        names = [field.name for field in fields(cls)]
+        for key in data:
+            if key not in names:
+                near = get_close_matches(str(key), names, 1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
+                raise ModelError(f"no setting {str(key)[:100]!r}{hint}")
+        for name in ("alphabet_size", "outputs"):
+            if name not in data:
+                raise ModelError(f"{name} is missing")
+        return cls(**data)
+
+    def _check_integer(self, name: str, least: int, most: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ModelError(f"{name} must be an integer from {least} to {most}, not {value!r}")

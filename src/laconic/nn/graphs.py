@@ -1,0 +1,198 @@
+"""CUDA graphs: a whole training step or prediction as one launch, captured once for each shape.
+
+Recurrent steps and levels are many small kernels, and starting them one by one takes longer than
+running them. A graph starts them all at once, but its shapes are fixed: batches are padded to one
+of few lengths, and the levels of their forests to sizes that have room for the batches to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise, zip_longest
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from laconic.batching import Batch
+from laconic.nn.model import GrammarModel
+
+__all__ = ["Captured", "captured_inference", "captured_training"]
+
+_ROOM = 16  # nodes that a level has room for at least, and to a multiple of which it is rounded
+
+
+def captured_training(model: GrammarModel, autocast: torch.dtype | None = None) -> Captured:
+    """Return a function of a batch: forward, loss and backward; it returns the loss.
+
+    Gradients replace those of the batch before, so the optimizer's zero_grad is not needed.
+    `autocast` computes in that type where PyTorch thinks it safe.
+
+    >>> step = captured_training(model)           # doctest: +SKIP
+    >>> for batch in loader:                      # doctest: +SKIP
+    ...     loss = step(batch.to("cuda", non_blocking=True))
+    ...     optimizer.step()
+    """
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    gradients = [torch.zeros_like(p) for p in parameters]
+
+    def attach() -> None:
+        # Somebody may have set them to None, as zero_grad does.
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+
+    def body(batch: Batch) -> Tensor:
+        torch._foreach_zero_(gradients)
+        with _autocast(autocast):
+            if batch.labels is None:
+                raise ValueError("training needs batches with labels")
+            loss = model.loss(model(batch), batch.labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    return Captured(body, before=attach)
+
+
+def captured_inference(model: GrammarModel, autocast: torch.dtype | None = None) -> Captured:
+    """Return a function of a batch that returns the model's outputs, float [B, outputs]."""
+
+    def body(batch: Batch) -> Tensor:
+        with torch.no_grad(), _autocast(autocast):
+            outputs: Tensor = model(batch)
+        return outputs.clone()
+
+    return Captured(body)
+
+
+class Captured:
+    """A function of batches on a CUDA device, run as graphs; its result is one tensor.
+
+    A shape is captured when it is seen first, and again when a forest outgrows it. All graphs share
+    their memory, which is that of the largest. Not for models whose shapes or control flow depend
+    on values on the device, nor for several processes with DistributedDataParallel.
+    """
+
+    def __init__(
+        self, body: Callable[[Batch], Tensor], before: Callable[[], None] | None = None
+    ) -> None:
+        self._body, self._before = body, before
+        self._graphs: dict[tuple[Any, ...], _Graph] = {}
+        self._pool: Any = None
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Run the function on a batch; O(symbols) to copy it in."""
+        if not batch.symbols.is_cuda:
+            raise ValueError('CUDA graphs need batches on the device; use batch.to("cuda")')
+        if self._before:
+            self._before()
+        labels = batch.labels
+        shape = len(batch), _padded_length(batch.symbols.shape[1])
+        key = (*shape, None if labels is None else (labels.shape, labels.dtype))
+        graph = self._graphs.get(key)
+        sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
+        if graph is None or not _fits(sizes, graph.room):
+            graph = self._capture(batch, shape, _make_room(sizes, graph.room if graph else ()))
+            self._graphs[key] = graph
+        _copy_in(graph.batch, batch)
+        graph.graph.replay()
+        return graph.result.clone()
+
+    def __len__(self) -> int:
+        """The number of graphs captured so far."""
+        return len(self._graphs)
+
+    def _capture(self, batch: Batch, shape: tuple[int, int], room: list[int]) -> _Graph:
+        static = _static(batch, shape, room)
+        _copy_in(static, batch)
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+            # Libraries set themselves up when they are first used, which cannot be captured.
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                self._body(static)
+            torch.cuda.current_stream().wait_stream(side)
+            torch.cuda.empty_cache()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            result = self._body(static)
+        return _Graph(graph, static, room, result)
+
+
+@dataclass(frozen=True)
+class _Graph:
+    graph: torch.cuda.CUDAGraph
+    batch: Batch
+    room: list[int]
+    result: Tensor
+
+
+def _autocast(dtype: torch.dtype | None) -> AbstractContextManager[Any]:
+    # Weights that are cast inside a graph must be cast there again at every replay.
+    return torch.autocast("cuda", dtype=dtype, cache_enabled=False) if dtype else nullcontext()
+
+
+def _padded_length(length: int) -> int:
+    """Return one of 16 lengths per doubling: at most 1/16 longer, from 128 on.
+
+    >>> [_padded_length(n) for n in (1, 100, 128, 129, 300, 1509)]
+    [8, 104, 128, 136, 304, 1536]
+    """
+    step = max(8, 1 << max(0, (length - 1).bit_length() - 5))
+    return -(-length // step) * step
+
+
+def _fits(sizes: Sequence[int], room: Sequence[int]) -> bool:
+    return len(sizes) <= len(room) and all(map(int.__le__, sizes, room))
+
+
+def _make_room(sizes: Sequence[int], before: Sequence[int]) -> list[int]:
+    """Return room for levels of these sizes, a quarter more of each, and one more level."""
+    wanted = [(size + size // 4) // _ROOM * _ROOM + _ROOM for size in sizes]
+    if wanted and len(wanted) >= len(before):
+        wanted.append(_ROOM)
+    return [max(pair) for pair in zip_longest(wanted, before, fillvalue=0)]
+
+
+def _static(batch: Batch, shape: tuple[int, int], room: Sequence[int]) -> Batch:
+    """Return an empty batch with that room: no sequence needs the nodes that it has."""
+    nodes = sum(room)
+    return replace(
+        batch,
+        children=batch.children.new_zeros(nodes, 2),
+        level_offsets=tuple(accumulate(room, initial=0)),
+        symbols=batch.symbols.new_zeros(shape),
+        counts=torch.zeros_like(batch.counts),
+        node_lengths=batch.node_lengths.new_ones(batch.alphabet_size + nodes),
+        node_hashes=batch.node_hashes.new_zeros(batch.alphabet_size + nodes),
+        labels=None if batch.labels is None else torch.zeros_like(batch.labels),
+        rows=None,
+    )
+
+
+def _copy_in(static: Batch, batch: Batch) -> None:
+    """Write a batch into a larger one; its nodes move to where their levels begin there."""
+    letters, length = batch.alphabet_size, batch.symbols.shape[1]
+    places = torch.arange(
+        letters + len(batch.children), dtype=torch.int32, device=batch.symbols.device
+    )
+    levels = zip(static.level_offsets, pairwise(batch.level_offsets), strict=False)
+    moves = [(new - old, end - old) for new, (old, end) in levels]
+    if moves:
+        by, sizes = torch.tensor(moves, dtype=torch.int32).t().to(places.device, non_blocking=True)
+        count = len(batch.children)
+        places[letters:] += torch.repeat_interleave(by, sizes, output_size=count)
+        static.children.zero_()
+        children = places.index_select(0, batch.children.reshape(-1)).view(-1, 2)
+        static.children.index_copy_(0, places[letters:].long() - letters, children)
+    static.symbols[:, length:].zero_()
+    moved = places.index_select(0, batch.symbols.reshape(-1)).view(batch.symbols.shape)
+    static.symbols[:, :length] = moved
+    static.counts.copy_(batch.counts)
+    rows = places.long()
+    static.node_lengths.index_copy_(0, rows, batch.node_lengths)
+    static.node_hashes.index_copy_(0, rows, batch.node_hashes)
+    if static.labels is not None and batch.labels is not None:
+        static.labels.copy_(batch.labels)

@@ -1,0 +1,140 @@
+"""The level loop: states of all nodes of a forest, bottom-up, with a way back of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+__all__ = ["Cell", "compose_levels", "compose_levels_plainly"]
+
+Cell = Callable[[Tensor, Tensor], Tensor]
+"""left, right: float [n, state] to the states of n nodes, float [n, state]; a pure function."""
+
+
+def compose_levels(
+    cell: Cell,
+    parameters: Sequence[Tensor],
+    leaves: Tensor,
+    children: Tensor,
+    level_offsets: Sequence[int],
+) -> Tensor:
+    """Return the states of all nodes, float [A + M, state], given those of terminals [A, state].
+
+    `children` (int [M, 2]) and `level_offsets` are a forest's, `parameters` all that the cell uses.
+    Each level is one gather and one call of the cell, written into one buffer; nothing else is kept
+    for the way back, which runs the cell again. Gradients flow to leaves and parameters, once (no
+    second derivatives). Memory: states, on the way back their gradients, and one level of the cell.
+    """
+    states: Tensor = _Levels.apply(cell, children, tuple(level_offsets), leaves, *parameters)  # type: ignore[no-untyped-call]
+    return states
+
+
+def compose_levels_plainly(
+    cell: Cell, leaves: Tensor, children: Tensor, level_offsets: Sequence[int]
+) -> Tensor:
+    """Return what compose_levels returns, by autograd alone: its oracle; keeps every activation."""
+    states = leaves
+    for begin, end in pairwise(level_offsets):
+        left, right = children[begin:end].long().unbind(1)
+        states = torch.cat([states, cell(states[left], states[right]).to(states.dtype)])
+    return states
+
+
+def _operands(states: Tensor, children: Tensor) -> Tensor:
+    """Return the states of both operands of some nodes, [n, 2, state]."""
+    return states.index_select(0, children.reshape(-1)).view(len(children), 2, -1)
+
+
+def _above(level_offsets: Sequence[int]) -> int:
+    """Return the first of the uppermost levels that are together no larger than the largest."""
+    sizes = [end - begin for begin, end in pairwise(level_offsets)]
+    first, together = len(sizes), 0
+    while first and together + sizes[first - 1] <= max(sizes):
+        first -= 1
+        together += sizes[first]
+    # A single level gains nothing by being done apart.
+    return first if len(sizes) - first > 1 else len(sizes)
+
+
+class _Levels(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        cell: Cell,
+        children: Tensor,
+        level_offsets: tuple[int, ...],
+        leaves: Tensor,
+        *parameters: Tensor,
+    ) -> Tensor:
+        ctx.cell, ctx.level_offsets, ctx.autocast = cell, level_offsets, _autocast(leaves)
+        letters = len(leaves)
+        states = leaves.new_empty(letters + len(children), leaves.shape[1])
+        states[:letters] = leaves
+        with ctx.autocast():
+            for begin, end in pairwise(level_offsets):
+                pair = _operands(states, children[begin:end])
+                states[letters + begin : letters + end] = cell(pair[:, 0], pair[:, 1])
+        ctx.save_for_backward(states, children, *parameters)
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        states, children, *parameters = ctx.saved_tensors
+        letters = len(states) - len(children)
+        wanted = [p for p in parameters if p.requires_grad]
+        sums: list[Tensor | None] = [None] * len(wanted)
+        grad = grad.clone()
+
+        def back(begin: int, end: int, to_operands: bool, to_parameters: bool) -> None:
+            """Run the cell again on some nodes, and pass their gradients on."""
+            if begin == end:
+                return
+            pair = _operands(states, children[begin:end]).requires_grad_(to_operands)
+            with torch.enable_grad(), ctx.autocast():
+                made = ctx.cell(pair[:, 0], pair[:, 1])
+            if not made.requires_grad:
+                return  # The cell uses no parameters.
+            into = [pair] * to_operands + wanted * to_parameters
+            found = torch.autograd.grad(
+                made, into, grad[letters + begin : letters + end].to(made.dtype), allow_unused=True
+            )
+            if to_operands and found[0] is not None:
+                rows = children[begin:end].reshape(-1)
+                grad.index_add_(0, rows, found[0].view(len(rows), -1))
+            for i, more in enumerate(found[to_operands:]):
+                before = sums[i]
+                if more is not None:
+                    sums[i] = more if before is None else before + more
+
+        # Upper levels are small: what they add to the parameters' gradients is found for all of
+        # them at once, when the gradients of their nodes are known, within the room of one level.
+        bounds = list(pairwise(ctx.level_offsets))
+        above = _above(ctx.level_offsets)
+        together = bool(wanted)
+        for begin, end in reversed(bounds[above:]):
+            back(begin, end, to_operands=True, to_parameters=False)
+        if together and above < len(bounds):
+            back(bounds[above][0], bounds[-1][1], to_operands=False, to_parameters=True)
+        for begin, end in reversed(bounds[:above]):
+            back(begin, end, to_operands=True, to_parameters=together)
+
+        of_parameter = dict(zip(map(id, wanted), sums, strict=True))
+        to_leaves = grad[:letters] if ctx.needs_input_grad[3] else None
+        return None, None, None, to_leaves, *(of_parameter.get(id(p)) for p in parameters)
+
+
+def _autocast(like: Tensor) -> Callable[[], AbstractContextManager[Any]]:
+    """Return what enters the present autocast mode again, whenever the way back runs.
+
+    Without its cache: weights cast while no gradients are recorded would have none ever after.
+    """
+    kind = like.device.type
+    enabled, dtype = torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)
+    return lambda: torch.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=False)

@@ -1,0 +1,157 @@
+"""GrammarModel: from a batch of grammars to predictions, nothing expanded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from huggingface_hub import ModelCard, ModelHubMixin
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from laconic.batching import Batch
+from laconic.nn import pretrained
+from laconic.nn.composers import Composer, make_composer
+from laconic.nn.config import ModelConfig, ModelError
+from laconic.nn.levels import compose_levels
+from laconic.nn.pooling import pooling
+from laconic.nn.sequence_models import sequence_model
+
+__all__ = ["GrammarModel"]
+
+_LENGTHS = 24  # expanded lengths that are told apart; from the last on they look the same
+
+
+class GrammarModel(nn.Module, ModelHubMixin):
+    """A composer over the batch's forest, a sequence model over its sequences, pooling, a head.
+
+    >>> from laconic import compress_many
+    >>> from laconic.batching import collate
+    >>> _ = torch.manual_seed(0)
+    >>> model = GrammarModel(ModelConfig(alphabet_size=256, outputs=2, embedding_size=8, width=8))
+    >>> batch = collate(compress_many(["abab", "banana"]), labels=[0, 1])
+    >>> outputs = model(batch)
+    >>> outputs.shape
+    torch.Size([2, 2])
+    >>> model.loss(outputs, batch.labels).backward()
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config, size = config, config.embedding_size
+        try:
+            self.composer = make_composer(config.composer, size)
+            seen = cast(Composer, self.composer).output_size
+            self.sequence_model = sequence_model(
+                config.sequence_model,
+                seen,
+                width=config.width,
+                layers=config.layers,
+                direction=config.direction,
+                dropout=config.dropout,
+            )
+            read = self.sequence_model.output_size
+            halves = self.sequence_model.bidirectional
+            self.pooling = pooling(config.pooling, read, bidirectional=halves)
+        except ValueError as error:
+            raise ModelError(str(error)) from None
+        self.embedding = _embedding(config.alphabet_size, size)
+        self.length_embedding = _embedding(_LENGTHS, seen) if config.reads_lengths else None
+        buckets = config.identity_buckets
+        self.identity_embedding = _embedding(buckets, seen) if buckets else None
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(read, config.outputs)
+        compose = cast(Composer, self.composer).compose
+        # The loop's shapes differ from level to level, so only the cell is worth compiling.
+        self._cell = torch.compile(compose, dynamic=True) if config.compile else compose
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return float [B, outputs]: scores of classes or labels, or the values."""
+        return self.predict_from(self.inputs(batch), batch)
+
+    def inputs(self, batch: Batch) -> Tensor:
+        """Return what the sequence model reads, float [B, T, size]: a vector for each symbol."""
+        if batch.alphabet_size != self.config.alphabet_size:
+            raise ModelError(
+                f"the model is for {self.config.alphabet_size} terminals, the batch has "
+                f"{batch.alphabet_size}; compress with the alphabet the model was trained with"
+            )
+        vectors = cast(Composer, self.composer).read(self.states(batch))
+        more = self._more_inputs(batch)
+        if scan := getattr(self.composer, "scan", None):
+            read = cast(Tensor, scan(_along(vectors, batch), batch.mask))
+            return read if more is None else read + _along(more, batch)
+        return _along(vectors if more is None else vectors + more, batch)
+
+    def states(self, batch: Batch) -> Tensor:
+        """Return the composer's state of every node, float [alphabet_size + M, state_size]."""
+        return compose_levels(
+            self._cell,
+            list(self.composer.parameters()),
+            cast(Composer, self.composer).leaf(self.embedding.weight),
+            batch.children,
+            batch.level_offsets,
+        )
+
+    def predict_from(self, inputs: Tensor, batch: Batch) -> Tensor:
+        """Return the outputs, given what the sequence model reads."""
+        mask = batch.mask
+        lengths = batch.node_lengths.index_select(0, batch.symbols.reshape(-1)).view(mask.shape)
+        offsets = lengths.cumsum(1) - lengths
+        read = self.sequence_model(inputs, mask, batch.counts, offsets)
+        return cast(Tensor, self.head(self.dropout(self.pooling(read, mask, lengths))))
+
+    def loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Return the mean loss: cross-entropy, binary cross-entropy, or the squared error."""
+        if self.config.task == "classification":
+            return F.cross_entropy(outputs, labels)
+        if self.config.task == "multilabel":
+            return F.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype))
+        return F.mse_loss(outputs, labels.to(outputs.dtype).view(outputs.shape))
+
+    @classmethod
+    def from_pretrained(  # type: ignore[override]
+        cls, folder: str | os.PathLike[str], *, device: str = "cpu", **download: Any
+    ) -> GrammarModel:
+        """Return a model saved in a folder, or on the Hugging Face Hub, ready to predict.
+
+        `download` are options of huggingface_hub's hf_hub_download (revision, token, …). Raises
+        FileNotFoundError, or ModelError with the file for what is damaged or does not fit.
+        """
+        files = pretrained.find(folder, **download)
+        config = pretrained.read_config(files.config)
+        with torch.device("meta"):  # Nothing is allocated before the file is known to fit.
+            model = cls(config)
+        pretrained.read_weights(files.weights, model, device)
+        return model.eval()
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        pretrained.write(self, self.config, save_directory)
+
+    def generate_model_card(self, *args: Any, **kwargs: Any) -> ModelCard:
+        """Return the README.md that is saved with the model."""
+        return pretrained.card(self.config, sum(p.numel() for p in self.parameters()))
+
+    def _more_inputs(self, batch: Batch) -> Tensor | None:
+        more = None
+        if self.length_embedding is not None:
+            more = self.length_embedding(batch.node_lengths.clamp(max=_LENGTHS - 1))
+        if self.identity_embedding is not None:
+            identity = self.identity_embedding(batch.node_hashes % self.config.identity_buckets)
+            more = identity if more is None else more + identity
+        return more
+
+
+def _embedding(rows: int, size: int) -> nn.Embedding:
+    embedding = nn.Embedding(rows, size)
+    nn.init.normal_(embedding.weight, std=size**-0.5)  # as in the paper: N(0, 1/d)
+    return embedding
+
+
+def _along(vectors: Tensor, batch: Batch) -> Tensor:
+    """Return the vectors of the symbols, [B, T, size], laid out time first for the LSTM."""
+    documents, length = batch.symbols.shape
+    rows = batch.symbols.t().reshape(-1)
+    return vectors.index_select(0, rows).view(length, documents, -1).transpose(0, 1)

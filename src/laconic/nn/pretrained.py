@@ -1,0 +1,125 @@
+"""Models on disk: config.json, model.safetensors and a README.md; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from huggingface_hub import ModelCard, hf_hub_download
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from laconic.nn.config import ModelConfig, ModelError
+
+__all__ = ["Files", "card", "find", "read_config", "read_weights", "write"]
+
+_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_LARGEST_CONFIG = 1 << 20
+
+
+class Files(NamedTuple):
+    """Where a model's files are."""
+
+    config: Path
+    weights: Path
+
+
+def find(folder: str | os.PathLike[str], **download: Any) -> Files:
+    """Return a saved model's files, downloaded if `folder` is not one but a name on the Hub."""
+    path = Path(folder)
+    if path.is_dir():
+        files = Files(path / _CONFIG, path / _WEIGHTS)
+        for file in files:
+            if not file.is_file():
+                raise FileNotFoundError(f"{path} holds no model: {file.name} is missing")
+        return files
+    name = os.fspath(folder)
+    if path.is_absolute() or name.startswith(".") or name.count("/") > 1:
+        raise FileNotFoundError(f"{name} does not exist")
+    return Files(*(Path(hf_hub_download(name, each, **download)) for each in (_CONFIG, _WEIGHTS)))
+
+
+def read_config(path: Path) -> ModelConfig:
+    """Return the config in a file; ModelError with the file if it is none."""
+    if path.stat().st_size > _LARGEST_CONFIG:
+        raise ModelError(f"{path} is too large to be a model's config")
+    try:
+        return ModelConfig.from_json(json.loads(path.read_text("utf-8")))
+    except RecursionError:
+        raise ModelError(f"{path} is no model's config: it is nested too deeply") from None
+    except ValueError as error:  # bad UTF-8 and bad JSON are ValueErrors too
+        raise ModelError(f"{path} is no model's config: {error}") from None
+
+
+def read_weights(path: Path, model: nn.Module, device: str = "cpu") -> None:
+    """Give a model on the meta device the weights in a file; ModelError if they do not fit."""
+    wanted = model.state_dict()
+    try:
+        with safe_open(path, framework="pt", device=device) as file:
+            names = set(file.keys())
+            for name in sorted(names ^ set(wanted)):
+                what = "misses" if name in wanted else "has a needless"
+                raise ModelError(f"{path} {what} tensor {name[:100]!r}: it is of another model")
+            for name, tensor in wanted.items():
+                shape = file.get_slice(name).get_shape()
+                if list(shape) != list(tensor.shape):
+                    raise ModelError(
+                        f"{path}: {name} has shape {shape}, but by the config {list(tensor.shape)}"
+                    )
+            weights = {name: file.get_tensor(name) for name in wanted}
+    except SafetensorError as error:
+        raise ModelError(f"{path} is damaged: {error}") from None
+    for name, weight in weights.items():
+        if weight.dtype != wanted[name].dtype:
+            raise ModelError(f"{path}: {name} is {weight.dtype}, not {wanted[name].dtype}")
+    model.load_state_dict(weights, assign=True)
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+
+
+def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
+    """Write a model's weights and config to a folder; each file appears when it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+    partial = folder / f"{_WEIGHTS}.partial"
+    save_file(weights, partial, metadata={"format": "pt"})
+    os.replace(partial, folder / _WEIGHTS)
+    partial = folder / f"{_CONFIG}.partial"
+    partial.write_text(json.dumps(config.to_json(), indent=2) + "\n", "utf-8")
+    os.replace(partial, folder / _CONFIG)
+
+
+def card(config: ModelConfig, parameters: int) -> ModelCard:
+    """Return a model card that says what the model is made of and how to use it."""
+    rows = "\n".join(f"| `{key}` | {value} |" for key, value in config.to_json().items())
+    return ModelCard(
+        f"""---
+library_name: laconic
+tags:
+- grammar-compression
+- text-classification
+---
+# A grammar model
+
+It reads documents compressed into grammars, without expanding them: a composer
+(`{config.composer}`) computes a vector for every rule, a sequence model
+(`{config.sequence_model}`) reads the compressed sequence. {parameters:,} parameters.
+
+```python
+from laconic.batching import collate
+from laconic.nn import GrammarModel
+
+model = GrammarModel.from_pretrained("path/to/this/folder")
+scores = model(collate(grammars))  # laconic.compress_many(texts, ...), compressed as in training
+```
+
+| setting | value |
+|---|---|
+{rows}
+
+Method: *Learning Directly from Grammar Compressed Text* (Sasaki, Akimoto, Maehara, ICML 2020).
+"""
+    )

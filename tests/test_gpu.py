@@ -1,0 +1,178 @@
+"""What runs on a CUDA device equals what runs on the CPU, and captured graphs equal both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from laconic import compress_many, samples
+from laconic.batching import Batch, GrammarDataset, LengthSampler, batches, collate
+from laconic.nn import COMPOSERS, GrammarModel, ModelConfig
+from laconic.nn.composers import make_composer
+from laconic.nn.graphs import captured_inference, captured_training
+from laconic.nn.levels import compose_levels, compose_levels_plainly
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+SEQUENCE_MODELS = ["lstm", "gru", "rnn", "cnn", "transformer"]
+
+
+def small_model(**changes: Any) -> GrammarModel:
+    torch.manual_seed(0)
+    sizes = {"alphabet_size": 256, "embedding_size": 32, "width": 32, "outputs": 2}
+    return GrammarModel(ModelConfig(**(sizes | changes)))
+
+
+def kjv(count: int, codec: Any = "repair") -> GrammarDataset:
+    documents = [*samples.load("kjv").train.documents[: count - 2], "", "x"]
+    return GrammarDataset(compress_many(documents, codec), [i % 2 for i in range(count)])
+
+
+def gradients(model: GrammarModel, batch: Batch) -> dict[str, Tensor]:
+    model.zero_grad()
+    assert batch.labels is not None
+    model.loss(model(batch), batch.labels).backward()
+    return {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def assert_close(a: dict[str, Tensor], b: dict[str, Tensor], most: float) -> None:
+    for name in a.keys() | b.keys():
+        one, other = a.get(name), b.get(name)
+        if one is None or other is None:  # Graphs give zeros where there is no gradient at all.
+            assert all(x is None or not x.any() for x in (one, other)), name
+            continue
+        scale = max(1e-2, other.abs().max().item())
+        assert (one.cpu() - other.cpu()).abs().max().item() <= most * scale, name
+
+
+@pytest.fixture(autouse=True)
+def _exact() -> Iterator[None]:
+    """No TF32, by which cuDNN rounds unless it is told not to."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    yield
+    torch.backends.cudnn.allow_tf32 = before
+
+
+@pytest.mark.parametrize("composer", sorted(COMPOSERS))
+@pytest.mark.parametrize("sequence_model", SEQUENCE_MODELS)
+def test_the_device_gives_what_the_cpu_gives(composer: str, sequence_model: str) -> None:
+    batch = kjv(20).__getitems__(list(range(20)))
+    model = small_model(composer=composer, sequence_model=sequence_model, identity_buckets=99)
+    model = model.double()
+    wanted, outputs = gradients(model, batch), model(batch)
+    model, batch = model.cuda(), batch.to("cuda")
+    assert torch.allclose(model(batch).cpu(), outputs, atol=1e-7)
+    # The positions' sinusoids are float32 everywhere.
+    assert_close(gradients(model, batch), wanted, 1e-5)
+
+
+@pytest.mark.parametrize("sequence_model", SEQUENCE_MODELS)
+def test_batch_mates_and_padding_change_nothing(sequence_model: str) -> None:
+    data = kjv(12)
+    model = small_model(sequence_model=sequence_model, layers=2).cuda().eval()
+    with torch.no_grad():
+        together = model(data.__getitems__(list(range(12))).to("cuda"))
+        alone = torch.cat([model(data[i].to("cuda")) for i in range(12)])
+    assert (together - alone).abs().max() <= 1e-5
+
+
+def test_bf16_autocast_trains() -> None:
+    batch = kjv(20).__getitems__(list(range(20))).to("cuda")
+    for name in SEQUENCE_MODELS:
+        model = small_model(sequence_model=name).cuda()
+        exact = model(batch)
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            outputs = model(batch)
+            assert batch.labels is not None
+            loss = model.loss(outputs, batch.labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert torch.allclose(outputs.float(), exact, atol=0.1)
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("codec", ["repair", "lzd", "none"])
+@pytest.mark.parametrize("composer", ["grc", "dual_gru", "linear_recurrence"])
+def test_captured_steps_are_steps(codec: str, composer: str) -> None:
+    data = kjv(300, codec)
+    model = small_model(composer=composer).cuda()
+    step, predict = captured_training(model), captured_inference(model)
+    sampler = LengthSampler(data.counts, 24, seed=3)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        for batch in batches(data, sampler, pin_memory=True):
+            moved = batch.to("cuda", non_blocking=True)
+            assert moved.labels is not None
+            loss = step(moved)
+            found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
+            outputs = predict(moved)
+            wanted = gradients(model, moved)
+            assert torch.allclose(outputs, model(moved), atol=1e-5)
+            assert torch.allclose(loss, model.loss(model(moved), moved.labels), atol=1e-5)
+            assert_close(found, wanted, 1e-4)
+    assert len(step) < len(sampler) * 2
+
+
+@pytest.mark.parametrize("sequence_model", SEQUENCE_MODELS)
+def test_every_sequence_model_can_be_captured(sequence_model: str) -> None:
+    data = kjv(60)
+    model = small_model(sequence_model=sequence_model, layers=2).cuda()
+    step = captured_training(model)
+    for begin in (0, 20, 40, 0):
+        batch = data.__getitems__(list(range(begin, begin + 20))).to("cuda")
+        step(batch)
+        found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
+        assert_close(found, gradients(model, batch), 1e-4)
+
+
+def test_captured_training_learns_with_dropout_and_bf16() -> None:
+    texts = ["the lord said " * 9, "and it came to pass " * 9] * 16
+    batch = collate(compress_many(texts), [0, 1] * 16).to("cuda")
+    model = small_model(dropout=0.3).cuda()
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3, fused=True)
+    step = captured_training(model, autocast=torch.bfloat16)
+    losses = []
+    for _ in range(60):
+        losses.append(step(batch))
+        optimizer.step()
+        optimizer.zero_grad()  # not needed, and harmless
+    first, last = losses[0].item(), losses[-1].item()
+    assert len({loss.item() for loss in losses}) > 40, "dropout draws anew at each replay"
+    assert last < 0.2 * first
+
+
+def test_batches_on_the_cpu_are_refused() -> None:
+    with pytest.raises(ValueError, match="need batches on the device"):
+        captured_inference(small_model().cuda())(kjv(5)[0])
+
+
+def test_peak_memory_is_the_states_and_one_level() -> None:
+    composer: Any = make_composer("grc", 200).cuda()
+    offsets = range(0, 60_001, 2000)
+    below = [torch.randint(256 + begin, (2000, 2)) for begin in offsets[:-1]]
+    children = torch.cat(below).int().cuda()
+    leaves = torch.randn(256, 200, device="cuda", requires_grad=True)
+    states, level = (256 + len(children)) * 200 * 4, 2000 * 200 * 4
+    chosen = composer.compose, list(composer.parameters()), leaves, children, offsets
+
+    def peak(make: Any) -> int:
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        made = make()
+        made.backward(torch.ones_like(made))
+        return torch.cuda.max_memory_allocated() - before
+
+    peak(lambda: compose_levels(*chosen))
+    loop = peak(lambda: compose_levels(*chosen))
+    plain = peak(lambda: compose_levels_plainly(chosen[0], *chosen[2:]))
+    # States, their gradients as they come in and as they are summed; a level holds 15 times its
+    # states in activations of the gates, and as much again in their gradients.
+    assert loop <= 3 * states + 30 * level
+    assert plain > 5 * loop
