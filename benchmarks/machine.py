@@ -63,6 +63,8 @@ def _torch_versions() -> dict[str, str]:
 
 
 def _commit() -> str:
+    if told := os.environ.get("LACONIC_COMMIT"):  # for a copy without git's own files
+        return told
     commit = _git("rev-parse", "--short", "HEAD")
     return commit + (" + changes" if commit != "unknown" and _git("status", "-s") else "")
 

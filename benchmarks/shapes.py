@@ -29,6 +29,7 @@ class Shape:
 
     Lengths are lognormal: `mean` letters, `spread` the deviation of their logarithm, none over
     `longest`. `phrases` is how many different phrases each made document repeats; 0: plain text.
+    A benchmark takes up to `most` documents.
     """
 
     files: tuple[str, ...]
@@ -39,6 +40,7 @@ class Shape:
     longest: int
     sample: str
     phrases: int = 0
+    most: int = 13_000
 
 
 YELP_TEST, YELP_TRAIN = (f"text/yelp_polarity_part/{part}.csv.xz" for part in ("test", "train"))
@@ -47,10 +49,10 @@ SOGOU = "text/sogou_pinyin/train.csv.xz"
 # Real documents are cut at `longest` as well: one pinyin document of 149,276 letters would make a
 # step on characters take ten seconds, and measure nothing else.
 SHAPES = {
-    "yelp": Shape((YELP_TEST,), "zhang", 2, 697, 0.89, 5_100, "kjv"),
+    "yelp": Shape((YELP_TEST,), "zhang", 2, 697, 0.89, 5_100, "kjv", most=3_800),
     "yelp_all": Shape((YELP_TEST, YELP_TRAIN), "zhang", 2, 595, 0.89, 5_100, "kjv"),
-    "pinyin": Shape((SOGOU,), "zhang", 10, 5_500, 0.90, 16_000, "kjv", 200),
-    "dna": Shape(("dna/H3/train.tsv.xz",), "dna", 2, 500, 0.0, 500, "bacteria"),
+    "pinyin": Shape((SOGOU,), "zhang", 10, 5_500, 0.90, 16_000, "kjv", 200, 600),
+    "dna": Shape(("dna/H3/train.tsv.xz",), "dna", 2, 500, 0.0, 500, "bacteria", most=2_649),
     "adfa": Shape(("logs/adfa_ld/train.csv.xz",), "bytes", 7, 1_441, 0.81, 10_000, "kjv", 6),
 }
 

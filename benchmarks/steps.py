@@ -16,7 +16,7 @@ from torch.optim import Adam, Optimizer
 
 from laconic.batching import Batch
 from laconic.nn import GrammarModel
-from laconic.nn.graphs import captured_inference, captured_training
+from laconic.nn.graphs import Captured, captured_inference, captured_training
 
 Figures = dict[str, Any]
 Phase = Literal["train", "infer"]
@@ -82,7 +82,7 @@ class Contestant:
         self.model = model.to(device)
         self.optimizer = Adam(model.parameters(), lr=1e-3, fused=device.type == "cuda")
         self._train, self._infer = WAYS[way](model, self.optimizer)
-        self._captures = way == "graph"
+        self.captures = way == "graph"
         self.rounds: dict[Phase, list[Pass]] = {"train": [], "infer": []}
         self.count = len(batches)
 
@@ -106,7 +106,7 @@ class Contestant:
         peak = max(one_pass(self.train, [longest], self.device).peak for _ in range(times))
         # Parameters, their gradients and what Adam keeps of them.
         state = 4 * sum(p.numel() * p.element_size() for p in self.model.parameters())
-        if self._captures:  # once for each shape
+        if self.captures:  # once for each shape
             one_pass(self.train, self.batches, self.device)
         taken: list[float] = []
         for batch in self.batches:
@@ -121,7 +121,7 @@ class Contestant:
         first = number * self.count
         chosen = [self.batches[(first + i) % len(self.batches)] for i in range(self.count)]
         if phase == "infer" and number == 0:
-            one_pass(self.infer, chosen if self._captures else chosen[:2], self.device)
+            one_pass(self.infer, chosen if self.captures else chosen[:2], self.device)
         step = self.train if phase == "train" else self.infer
         self.rounds[phase].append(one_pass(step, chosen, self.device))
 
@@ -171,33 +171,35 @@ def shares(contestant: Contestant) -> Figures:
     """
     model, device = cast(GrammarModel, contestant.model), contestant.device
     few = contestant.batches[:: max(1, len(contestant.batches) // 4)][:4]
+    width = model.config.embedding_size
 
-    def composer(batch: Batch) -> None:
-        states = model.states(batch.to(device, non_blocking=True))
+    def composer(batch: Batch) -> Tensor:
+        states = model.states(batch)
         states.backward(torch.ones_like(states))  # type: ignore[no-untyped-call]
+        return states
 
-    def sequence_model(given: tuple[Tensor, ...]) -> None:
-        read = model.sequence_model(*given)
+    def sequence_model(batch: Batch) -> Tensor:
+        documents, length = batch.symbols.shape
+        inputs = torch.ones(length, documents, width, device=device, requires_grad=True)
+        read = model.sequence_model(
+            inputs.transpose(0, 1), batch.mask, batch.counts, batch.symbols.long()
+        )
         read.backward(torch.ones_like(read))
+        return cast(Tensor, read)
 
-    def given(batch: Batch) -> tuple[Tensor, ...]:
-        batch = batch.to(device)
-        with torch.no_grad():
-            inputs = model.inputs(batch)
-        lengths = batch.node_lengths[batch.symbols.long()]
-        offsets = lengths.cumsum(1) - lengths
-        return inputs.requires_grad_(), batch.mask, batch.counts, offsets
+    def alone(part: Step) -> float:
+        run = Captured(lambda batch: part(batch).detach()) if contestant.captures else part
+
+        def step(batch: Batch) -> None:
+            run(batch.to(device, non_blocking=True))
+
+        one_pass(step, few, device)
+        return statistics.mean(one_pass(step, few, device).milliseconds)
 
     model.train()
-    step = one_pass(contestant.train, few, device).milliseconds
-    one_pass(composer, few[:1], device)
-    parts = {
-        "step": statistics.mean(step),
-        "composer": statistics.mean(one_pass(composer, few, device).milliseconds),
+    one_pass(contestant.train, few[:1], device)
+    return {
+        "step_ms": statistics.mean(one_pass(contestant.train, few, device).milliseconds),
+        "composer_ms": alone(composer),
+        "sequence_model_ms": alone(sequence_model),
     }
-    alone = []
-    for batch in few:
-        held = given(batch)
-        alone.append(one_pass(sequence_model, [held, held], device).milliseconds[1])
-    parts["sequence_model"] = statistics.mean(alone)
-    return {f"{name}_ms": ms for name, ms in parts.items()}

@@ -70,8 +70,8 @@ class Captured:
     """A function of batches on a CUDA device, run as graphs; its result is one tensor.
 
     A shape is captured when it is seen first, and again when a forest outgrows it. All graphs share
-    their memory, which is that of the largest. Not for models whose shapes or control flow depend
-    on values on the device, nor for several processes with DistributedDataParallel.
+    their memory, which is about that of the largest. Not for models whose shapes or control flow
+    depend on values on the device, nor for several processes with DistributedDataParallel.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class Captured:
         self._body, self._before = body, before
         self._graphs: dict[tuple[Any, ...], _Graph] = {}
         self._pool: Any = None
+        self._largest = 0
 
     def __call__(self, batch: Batch) -> Tensor:
         """Run the function on a batch; O(symbols) to copy it in."""
@@ -104,10 +105,18 @@ class Captured:
         return len(self._graphs)
 
     def _capture(self, batch: Batch, shape: tuple[int, int], room: list[int]) -> _Graph:
+        if shape[0] * shape[1] > self._largest:
+            # Blocks of small graphs are of no use to a larger one, but those of a large one serve
+            # all: the others are captured again when they are next needed.
+            first, self._largest = self._pool is None, shape[0] * shape[1]
+            self._graphs.clear()
+            self._pool = torch.cuda.graph_pool_handle()
+            torch.cuda.empty_cache()
+        else:
+            first = False
         static = _static(batch, shape, room)
         _copy_in(static, batch)
-        if self._pool is None:
-            self._pool = torch.cuda.graph_pool_handle()
+        if first:
             # Libraries set themselves up when they are first used, which cannot be captured.
             side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             side.wait_stream(torch.cuda.current_stream())
