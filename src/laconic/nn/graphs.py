@@ -105,9 +105,9 @@ class Captured:
         return len(self._graphs)
 
     def _capture(self, batch: Batch, shape: tuple[int, int], room: list[int]) -> _Graph:
-        if shape[0] * shape[1] > self._largest:
-            # Blocks of small graphs are of no use to a larger one, but those of a large one serve
-            # all: the others are captured again when they are next needed.
+        if shape[0] * shape[1] > 1.25 * self._largest:
+            # Blocks of small graphs are of no use to a much larger one, but those of a large one
+            # serve all: the others are captured again when they are next needed.
             first, self._largest = self._pool is None, shape[0] * shape[1]
             self._graphs.clear()
             self._pool = torch.cuda.graph_pool_handle()
