@@ -43,6 +43,7 @@ python-test: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/compress.py
 	$(BIN)/python benchmarks/corpus.py
+	$(BIN)/python benchmarks/model.py
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/report.py

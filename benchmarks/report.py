@@ -1,6 +1,6 @@
 """Write the tables and the picture that show benchmarks/results: `make docs`.
 
-python benchmarks/report.py           # README.md, docs/benchmarks.md, docs/corpora.md, docs/compress.svg
+python benchmarks/report.py           # README.md and what is generated in docs/
 python benchmarks/report.py --check   # only say whether they are up to date
 """
 
@@ -13,6 +13,8 @@ import sys
 from html import escape
 from pathlib import Path
 from typing import Any
+
+import model_report
 
 ROOT = Path(__file__).parent.parent
 MARKS = (
@@ -33,6 +35,16 @@ def newest(kind: str) -> tuple[Path, Figures]:
     if not found:
         sys.exit(f"benchmarks/results has no figures of {kind}; run `make bench` first")
     return max(found, key=lambda item: (item[1]["about"]["date"], item[0].name))
+
+
+def all_of(kind: str) -> list[tuple[Path, Figures]]:
+    """Return the newest results with figures of this kind of every machine, GPUs first."""
+    newest_of: dict[str, tuple[Path, Figures]] = {}
+    for path in sorted((ROOT / "benchmarks/results").glob("*.json")):
+        figures = json.loads(path.read_text())
+        if kind in figures:
+            newest_of[figures["about"]["machine_name"]] = path, figures
+    return sorted(newest_of.values(), key=lambda item: "gpu" not in item[1]["about"]["versions"])
 
 
 def short_table(short: Figures) -> list[str]:
@@ -229,6 +241,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="exit with 1 if a file is out of date")
     check = parser.parse_args().check
     path, figures = newest("short")
+    models = all_of("model")
     readme = (ROOT / "README.md").read_text()
     before, _, rest = readme.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
@@ -237,6 +250,8 @@ def main() -> None:
         "docs/benchmarks.md": document(path, figures),
         "docs/corpora.md": corpora(*newest("sizes")),
         "docs/compress.svg": picture(figures["short"]),
+        "docs/model_speed.md": model_report.page(models),
+        "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),
     }
     stale = [
         name

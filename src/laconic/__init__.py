@@ -1,4 +1,4 @@
-"""Laconic learns directly from grammar-compressed text; so far it has the compressor and corpora.
+"""Laconic learns directly from grammar-compressed text: the compressor, corpora and models.
 
 >>> import laconic
 >>> grammar = laconic.compress("aababcababcabcd", codec="repair", min_count=3)

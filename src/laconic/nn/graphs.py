@@ -7,8 +7,8 @@ of few lengths, and the levels of their forests to sizes that have room for the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, zip_longest
 from typing import Any
@@ -44,10 +44,10 @@ def captured_training(model: GrammarModel, autocast: torch.dtype | None = None) 
             parameter.grad = gradient
 
     def body(batch: Batch) -> Tensor:
+        if batch.labels is None:
+            raise ValueError("training needs batches with labels")
         torch._foreach_zero_(gradients)
-        with _autocast(autocast):
-            if batch.labels is None:
-                raise ValueError("training needs batches with labels")
+        with _mode(model, training=True), _autocast(autocast):
             loss = model.loss(model(batch), batch.labels)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
@@ -59,7 +59,7 @@ def captured_inference(model: GrammarModel, autocast: torch.dtype | None = None)
     """Return a function of a batch that returns the model's outputs, float [B, outputs]."""
 
     def body(batch: Batch) -> Tensor:
-        with torch.no_grad(), _autocast(autocast):
+        with torch.no_grad(), _mode(model, training=False), _autocast(autocast):
             outputs: Tensor = model(batch)
         return outputs.clone()
 
@@ -136,6 +136,15 @@ class _Graph:
     batch: Batch
     room: list[int]
     result: Tensor
+
+
+@contextmanager
+def _mode(model: GrammarModel, training: bool) -> Iterator[None]:
+    """Capture dropout, or its absence, whatever mode the model happens to be in."""
+    before = model.training
+    model.train(training)
+    yield
+    model.train(before)
 
 
 def _autocast(dtype: torch.dtype | None) -> AbstractContextManager[Any]:

@@ -1,0 +1,139 @@
+"""The page and the picture that show the figures of benchmarks/model.py; used by report.py."""
+
+from __future__ import annotations
+
+import statistics
+from html import escape
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, Any]
+WAYS = {"graph": "Laconic, CUDA graphs", "eager": "Laconic, eager", "peer": "paper-style peer"}
+CODECS = {"repair": "Re-Pair", "lzd": "LZD", "none": "none"}
+INTRODUCTION = """# Speed and memory of models
+
+Written by `make docs` from `benchmarks/results/model-*.json`.
+
+One training step is: copy the batch to the device, forward, backward, Adam. The model has d = 200 and one Bi-LSTM
+layer. *yelp* are 3,800 reviews, *yelp_all* 12,835, *dna* 2,649 sequences of 500 letters, *pinyin* 600 long documents,
+*adfa* traces of system calls. The *peer* (`benchmarks/peer.py`) is the method in plain PyTorch as the paper describes
+it: random batches, packed sequences, rules of each document apart, autograd. `none` is the same model reading
+characters: a codec without rules, under the same sampler and code. Ours come in batches of documents of similar length,
+at most 1.4 times the symbols of an average batch. Memory is what a step has allocated at its peak, above the model and
+the optimizer. CUDA graphs were captured before the rounds that are timed.
+"""
+
+
+def speed(results: Figures, way: str, phase: str = "train") -> float | None:
+    """Return documents per second, the median of rounds; None if it did not run."""
+    found = results.get(way, {}).get(phase)
+    return statistics.median(found["documents_per_s"]) if found else None
+
+
+def share(found: Figures, part: str) -> str:
+    """Return how much of a step a part takes when it runs alone."""
+    shares = found.get("shares")
+    if not shares:
+        return ""
+    value = shares.get(part)
+    if value is None:
+        value = shares[f"{part}_ms"] / shares["step_ms"]
+    return f"{100 * value:.0f} %"
+
+
+def table(rows: list[Figures]) -> list[str]:
+    """One line per row and way."""
+    lines = [
+        "| documents | codec | composer | batch | | documents/s | ms per step | predict/s | peak MiB | composer | Bi-LSTM | collate ms |",
+        "|---|---|---|--:|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in rows:
+        for way, found in row["results"].items():
+            if "error" in found:
+                continue
+            peak = "" if found["peak_mib"] is None else f"{found['peak_mib']:,.0f}"
+            cells = [
+                row["shape"],
+                CODECS[row["codec"]],
+                row["composer"],
+                f"{row['batch']}",
+                WAYS[way],
+                f"{speed(row['results'], way):,.0f}",
+                f"{found['train']['ms_mean']:,.1f}",
+                f"{speed(row['results'], way, 'infer'):,.0f}",
+                peak,
+                share(found, "composer"),
+                share(found, "sequence_model"),
+                f"{found['collate_ms']:.1f}",
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def findings(rows: list[Figures]) -> list[str]:
+    """The ratios that matter, from the fastest way that was measured."""
+    way = "graph" if any("graph" in row["results"] for row in rows) else "eager"
+    by = {(r["shape"], r["codec"], r["composer"], r["batch"]): r["results"] for r in rows}
+    lines = []
+    for (shape, codec, composer, batch), results in by.items():
+        title = f"{shape}, {CODECS[codec]}, {composer}, batch {batch}"
+        ours, peer = speed(results, way), speed(results, "peer")
+        if ours and peer and codec != "none":
+            less = ""
+            if results[way]["peak_mib"]:
+                less = (
+                    f", {results[way]['peak_mib'] / results['peer']['peak_mib']:.2f} × its memory"
+                )
+            lines.append(f"- {title}: **{ours / peer:.1f} ×** the peer's documents/s{less}.")
+        plain = speed(by.get((shape, "none", composer, batch), {}), way)
+        if ours and plain and codec != "none":
+            lines.append(f"- {title}: {ours / plain:.2f} × the documents/s of characters.")
+        small = speed(by.get((shape, codec, composer, 126), {}), way)
+        if ours and small and batch == 1024:
+            lines.append(f"- {title}: {ours / small:.2f} × the documents/s of batch 126.")
+    return lines
+
+
+def page(results: list[tuple[Path, Figures]]) -> str:
+    """Return docs/model_speed.md."""
+    parts = [INTRODUCTION]
+    for path, figures in results:
+        about = figures["about"]
+        versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+        parts.append(f"## {about['machine']}\n")
+        parts.append(
+            f"`{path.name}`: `{about['command']}`, data: {about['data']}, commit {about['commit']}, "
+            f"{about['date']}; {versions}.\n"
+        )
+        if "note" in about:
+            parts.append(about["note"] + "\n")
+        rows = figures["model"]["rows"]
+        parts.append("\n".join(findings(rows)) + "\n")
+        parts.append("\n".join(table(rows)) + "\n")
+    return "\n".join(parts)
+
+
+def picture(rows: list[Figures]) -> str:
+    """Return docs/model_speed.svg: bars of documents/s on yelp, dual_gru, batch 126."""
+    bars = []
+    for codec in ("none", "repair", "lzd"):
+        for row in rows:
+            if (row["shape"], row["codec"], row["composer"]) == ("yelp", codec, "dual_gru"):
+                for way in ("peer", "eager", "graph"):
+                    bars.append((f"{CODECS[codec]}: {WAYS[way]}", speed(row["results"], way), way))
+    most = max(value for _, value, _ in bars if value)
+    colours = {"peer": "#9aa5b1", "eager": "#7fb3d5", "graph": "#1f6fb2"}
+    height = 24 * len(bars) + 40
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" font-family="sans-serif" font-size="13">',
+        f'<rect width="720" height="{height}" fill="white"/>',
+        '<text x="10" y="20">Training on an H200: documents per second, Yelp reviews, Dual-GRU, batch 126</text>',
+    ]
+    for number, (name, value, way) in enumerate(bars):
+        y, width = 34 + 24 * number, 420 * (value or 0) / most
+        lines.append(f'<text x="10" y="{y + 14}">{escape(name)}</text>')
+        lines.append(
+            f'<rect x="215" y="{y}" width="{width:.0f}" height="18" fill="{colours[way]}"/>'
+        )
+        lines.append(f'<text x="{220 + width:.0f}" y="{y + 14}">{value:,.0f}</text>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
