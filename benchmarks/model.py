@@ -41,7 +41,7 @@ from laconic.nn import GrammarModel, ModelConfig
 CODECS: tuple[CodecName, ...] = ("repair", "lzd", "none")
 COMPOSERS = ("dual_gru", "grc")
 MORE_COMPOSERS = ("mlp", "tree_lstm", "linear_recurrence")
-MORE_SEQUENCE_MODELS = ("gru", "transformer", "cnn")
+MORE_SEQUENCE_MODELS = ("gru", "rnn", "transformer", "cnn")
 LARGE = 1024
 MOST_ROUNDS = 3
 PEER = "peer"
@@ -300,6 +300,11 @@ def main() -> None:
     if cuda:
         about["machine"] = f"{accelerator()}, {about['machine']}"
         about["machine_name"] = str(accelerator()).lower().replace(" ", "-")
+    root = Path(__file__).parent.parent
+    folder = root / ("benchmarks/results" if arguments.keep else "build/benchmarks")
+    out = arguments.output or folder / f"model-{about['machine_name']}-{about['date']}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figures: Figures = {"about": about}
     measured: dict[Row, Figures] = {}
     sets: Figures = {}
     held: tuple[tuple[str, str], Data] | None = None
@@ -321,26 +326,17 @@ def main() -> None:
         for way, found in measured[row].items():
             told = line_of(f"{row} {way}", found)
             print(f"{time.perf_counter() - began:6.1f} s  {told}", file=sys.stderr, flush=True)
-    compared = ratios(measured)
-    print_tables(measured, compared)
-    rows = [{**vars(row), "results": results} for row, results in measured.items()]
-    took = time.perf_counter() - began
-    figures = {
-        "about": about,
-        "model": {
-            "seconds": took,
+        # After every row, so that a run which is stopped keeps what it has measured.
+        figures["model"] = {
+            "seconds": time.perf_counter() - began,
             "peer_reads": "packed sequences" if cuda else "padded sequences",
             "sets": sets,
-            "rows": rows,
-            "ratios": compared,
-        },
-    }
-    root = Path(__file__).parent.parent
-    folder = root / ("benchmarks/results" if arguments.keep else "build/benchmarks")
-    out = arguments.output or folder / f"model-{about['machine_name']}-{about['date']}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(figures, indent=1) + "\n")
-    print(f"\nFigures in {out}, after {took:.0f} s")
+            "rows": [{**vars(row), "results": results} for row, results in measured.items()],
+            "ratios": ratios(measured),
+        }
+        out.write_text(json.dumps(figures, indent=1) + "\n")
+    print_tables(measured, ratios(measured))
+    print(f"\nFigures in {out}, after {time.perf_counter() - began:.0f} s")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from laconic import compress_many, samples
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches, collate
-from laconic.nn import COMPOSERS, GrammarModel, ModelConfig
+from laconic.nn import COMPOSERS, GrammarModel, ModelConfig, ModelError
 from laconic.nn.composers import make_composer
 from laconic.nn.graphs import captured_inference, captured_training
 from laconic.nn.levels import compose_levels, compose_levels_plainly
@@ -145,6 +145,13 @@ def test_captured_training_learns_with_dropout_and_bf16() -> None:
     first, last = losses[0].item(), losses[-1].item()
     assert len({loss.item() for loss in losses}) > 40, "dropout draws anew at each replay"
     assert last < 0.2 * first
+
+
+def test_another_alphabet_is_refused_by_captured_models_too() -> None:
+    predict = captured_inference(small_model().cuda())
+    predict(kjv(5)[0].to("cuda"))
+    with pytest.raises(ModelError, match="for 256 terminals"):
+        predict(collate(compress_many(["ACGT"], alphabet="dna")).to("cuda"))
 
 
 def test_batches_on_the_cpu_are_refused() -> None:

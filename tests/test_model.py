@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import safetensors.torch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from laconic import Grammar, Grammars, compress, compress_many, samples
 from laconic.batching import Batch, collate
@@ -164,9 +165,15 @@ def test_a_batch_over_another_alphabet_is_refused() -> None:
         small_model()(collate(compress_many(["ACGT"], alphabet="dna")))
 
 
-def test_a_copy_is_a_model_of_its_own() -> None:
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_copy_is_a_model_of_its_own(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Compiling takes long; who is compiled is the question here.
+    monkeypatch.setattr(torch, "compile", lambda cell, dynamic: lambda *both: cell(*both))
     model = small_model().eval()
+    model.compile_cell = compiled
     twin = copy.deepcopy(model)
+    assert twin.compile_cell == compiled
+    pickle.dumps(model)
     batch = collate(compress_many(TEXTS))
     with torch.no_grad():
         before = model(batch)
@@ -177,22 +184,28 @@ def test_a_copy_is_a_model_of_its_own() -> None:
 
 @pytest.mark.filterwarnings("ignore")  # torch.compile warns of itself
 def test_a_compiled_cell_gives_the_same() -> None:
-    plain, compiled = small_model(), small_model(compile=True)
+    plain, compiled = small_model(), small_model()
+    compiled.compile_cell = True
     batch = collate(compress_many(TEXTS))
+    torch._dynamo.utils.counters.clear()
     assert_same(outputs_and_gradients(plain, batch), outputs_and_gradients(compiled, batch), 1e-5)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 1
 
 
 def test_bf16_autocast_trains() -> None:
     batch = collate(compress_many(TEXTS), labels=[0, 1, 2, 1, 0])
     assert batch.labels is not None
-    for name in SEQUENCE_MODELS:
-        model = small_model(sequence_model=name)
+    changes = [{"sequence_model": name} for name in SEQUENCE_MODELS]
+    for change_ in [*changes, *({"composer": name} for name in COMPOSERS)]:
+        model = small_model(**change_)
         exact = model(batch)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             outputs = model(batch)
             loss = model.loss(outputs, batch.labels)
+            states = model.states(batch)
         loss.backward()
-        assert torch.allclose(outputs.float(), exact, atol=0.1)
+        assert outputs.dtype == states.dtype == torch.float32
+        assert torch.allclose(outputs, exact, atol=0.1)
         assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
 
@@ -255,7 +268,8 @@ def change(folder: Path, **settings: Any) -> None:
         ({"dropout": 1.0}, "less than 1"),
         ({"task": "guess"}, "task must be one of"),
         ({"outputs": True}, "outputs must be an integer"),
-        ({"compile": "yes"}, "compile and length_input must be true or false"),
+        ({"length_input": 1.0}, "length_input must be true, false or null, not 1.0"),
+        ({"compile": True}, "no setting 'compile'"),
         ({"alphabet_size": 255}, "embedding.weight has shape"),
     ],
 )
@@ -310,8 +324,63 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
         GrammarModel.from_pretrained(tmp_path / "nothing")
 
 
-def test_saving_again_leaves_no_partial_files(saved: Path) -> None:
-    small_model(1).save_pretrained(saved)
+def test_saving_again_replaces_everything(saved: Path) -> None:
+    small_model(1, composer="mlp").save_pretrained(saved)
     assert not list(saved.glob("*.partial"))
     again = GrammarModel.from_pretrained(saved)
-    assert torch.equal(again.head.weight, small_model(1).head.weight)
+    assert torch.equal(again.head.weight, small_model(1, composer="mlp").head.weight)
+    assert "| `composer` | mlp |" in (saved / "README.md").read_text()
+
+
+def test_a_save_that_fails_leaves_what_was_there(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path.name: path.read_bytes() for path in saved.iterdir()}
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="no space"):
+        small_model(1).save_pretrained(saved)
+    assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
+
+
+class Forgetful(nn.Module):
+    """A composer with a constant that is not saved."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.state_size = self.output_size = size
+        self.register_buffer("scale", torch.ones(size), persistent=False)
+
+    def leaf(self, embeddings: Tensor) -> Tensor:
+        return embeddings
+
+    def compose(self, left: Tensor, right: Tensor) -> Tensor:
+        return (left + right) * cast(Tensor, self.scale)
+
+    def read(self, states: Tensor) -> Tensor:
+        return states
+
+
+def test_a_composer_that_cannot_be_loaded_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(COMPOSERS, "forgetful", Forgetful)
+    small_model(composer="forgetful").save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"composer\.scale is not saved .* a persistent buffer"):
+        GrammarModel.from_pretrained(tmp_path)
+
+
+def test_regression_targets_keep_their_digits_under_autocast() -> None:
+    model = small_model(task="regression", outputs=1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        outputs = model(collate(compress_many(["abab"])))
+    target = outputs.detach() + 1001
+    assert model.loss(outputs, target).item() == pytest.approx(1001**2, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", SEQUENCE_MODELS)
+def test_no_documents_give_no_outputs(name: str) -> None:
+    assert small_model(sequence_model=name)(collate(compress_many([]))).shape == (0, 3)

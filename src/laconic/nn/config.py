@@ -21,11 +21,11 @@ class ModelError(ValueError):
 class ModelConfig:
     """The parts of a GrammarModel and their sizes; ModelError for what cannot be.
 
-    `outputs` are classes, labels or values to predict. `embedding_size` is the composer's,
-    `width` the sequence model's, for each direction. `dropout` acts on the pooled vector and
-    between layers. `length_input` adds an embedding of each symbol's expanded length to the
-    sequence model's input (None: with grc only); `identity_buckets` adds one of its hashed
-    expansion. `compile` compiles the composer's cell.
+    `outputs` are classes, labels or values to predict. `embedding_size` is the composer's, `width`
+    the sequence model's (of recurrent ones for each direction). `dropout` acts on the pooled vector
+    and between layers, in transformers within them. `length_input` adds an embedding of each
+    symbol's expanded length to the sequence model's input (None: with grc only);
+    `identity_buckets` adds one of its hashed expansion.
 
     >>> ModelConfig(alphabet_size=4, outputs=2, composer="dual_gru").width
     200
@@ -44,7 +44,6 @@ class ModelConfig:
     pooling: str = "max"
     length_input: bool | None = None
     identity_buckets: int = 0
-    compile: bool = False
 
     def __post_init__(self) -> None:
         for name in ("alphabet_size", "outputs", "embedding_size", "width"):
@@ -62,8 +61,8 @@ class ModelConfig:
             raise ModelError(f"dropout must be a number, not {self.dropout!r}")
         if not 0 <= self.dropout < 1:
             raise ModelError(f"dropout must be at least 0 and less than 1, not {self.dropout}")
-        if not isinstance(self.compile, bool) or self.length_input not in (None, True, False):
-            raise ModelError("compile and length_input must be true or false")
+        if not isinstance(self.length_input, bool | None):
+            raise ModelError(f"length_input must be true, false or null, not {self.length_input!r}")
 
     @property
     def reads_lengths(self) -> bool:

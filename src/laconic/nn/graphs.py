@@ -21,14 +21,20 @@ from laconic.nn.model import GrammarModel
 
 __all__ = ["Captured", "captured_inference", "captured_training"]
 
+_MOST_GRAPHS = 256
 _ROOM = 16  # nodes that a level has room for at least, and to a multiple of which it is rounded
 
 
-def captured_training(model: GrammarModel, autocast: torch.dtype | None = None) -> Captured:
+def captured_training(
+    model: GrammarModel,
+    autocast: torch.dtype | None = None,
+    loss: Callable[[Tensor, Tensor], Tensor] | None = None,
+) -> Captured:
     """Return a function of a batch: forward, loss and backward; it returns the loss.
 
     Gradients replace those of the batch before, so the optimizer's zero_grad is not needed.
-    `autocast` computes in that type where PyTorch thinks it safe.
+    `autocast` computes in that type where PyTorch thinks it safe. `loss` is a function of outputs
+    and labels; by default model.loss.
 
     >>> step = captured_training(model)           # doctest: +SKIP
     >>> for batch in loader:                      # doctest: +SKIP
@@ -48,9 +54,9 @@ def captured_training(model: GrammarModel, autocast: torch.dtype | None = None) 
             raise ValueError("training needs batches with labels")
         torch._foreach_zero_(gradients)
         with _mode(model, training=True), _autocast(autocast):
-            loss = model.loss(model(batch), batch.labels)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
+            mean = (loss or model.loss)(model(batch), batch.labels)
+        mean.backward()  # type: ignore[no-untyped-call]
+        return mean.detach()
 
     return Captured(body, before=attach)
 
@@ -81,6 +87,7 @@ class Captured:
         self._graphs: dict[tuple[Any, ...], _Graph] = {}
         self._pool: Any = None
         self._largest = 0
+        self._warm: set[bool] = set()
 
     def __call__(self, batch: Batch) -> Tensor:
         """Run the function on a batch; O(symbols) to copy it in."""
@@ -90,12 +97,15 @@ class Captured:
             self._before()
         labels = batch.labels
         shape = len(batch), _padded_length(batch.symbols.shape[1])
-        key = (*shape, None if labels is None else (labels.shape, labels.dtype))
-        graph = self._graphs.get(key)
+        of_labels = None if labels is None else (labels.shape, labels.dtype)
+        key = (*shape, batch.alphabet_size, of_labels)
+        graph = self._graphs.pop(key, None)
         sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
         if graph is None or not _fits(sizes, graph.room):
             graph = self._capture(batch, shape, _make_room(sizes, graph.room if graph else ()))
-            self._graphs[key] = graph
+        self._graphs[key] = graph  # again as the one used last
+        if len(self._graphs) > _MOST_GRAPHS:
+            del self._graphs[next(iter(self._graphs))]
         _copy_in(graph.batch, batch)
         graph.graph.replay()
         return graph.result.clone()
@@ -108,16 +118,16 @@ class Captured:
         if shape[0] * shape[1] > 1.25 * self._largest:
             # Blocks of small graphs are of no use to a much larger one, but those of a large one
             # serve all: the others are captured again when they are next needed.
-            first, self._largest = self._pool is None, shape[0] * shape[1]
+            self._largest = shape[0] * shape[1]
             self._graphs.clear()
             self._pool = torch.cuda.graph_pool_handle()
             torch.cuda.empty_cache()
-        else:
-            first = False
         static = _static(batch, shape, room)
         _copy_in(static, batch)
-        if first:
-            # Libraries set themselves up when they are first used, which cannot be captured.
+        if bool(room) not in self._warm:
+            # Libraries set themselves up when they are first used, which cannot be captured; and
+            # the composer is used by the first batch that has rules.
+            self._warm.add(bool(room))
             side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
@@ -141,10 +151,13 @@ class _Graph:
 @contextmanager
 def _mode(model: GrammarModel, training: bool) -> Iterator[None]:
     """Capture dropout, or its absence, whatever mode the model happens to be in."""
-    before = model.training
+    before = [(module, module.training) for module in model.modules()]
     model.train(training)
-    yield
-    model.train(before)
+    try:
+        yield
+    finally:
+        for module, mode in before:
+            module.training = mode
 
 
 def _autocast(dtype: torch.dtype | None) -> AbstractContextManager[Any]:

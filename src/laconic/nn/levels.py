@@ -29,7 +29,8 @@ def compose_levels(
     `children` (int [M, 2]) and `level_offsets` are a forest's, `parameters` all that the cell uses.
     Each level is one gather and one call of the cell, written into one buffer; nothing else is kept
     for the way back, which runs the cell again. Gradients flow to leaves and parameters, once (no
-    second derivatives). Memory: states, on the way back their gradients, and one level of the cell.
+    second derivatives). Memory: states; on the way back their gradients as they come in and as they
+    are summed; and one level of the cell. States are float32 at least, under autocast, too.
     """
     states: Tensor = _Levels.apply(cell, children, tuple(level_offsets), leaves, *parameters)  # type: ignore[no-untyped-call]
     return states
@@ -72,9 +73,12 @@ class _Levels(torch.autograd.Function):
         leaves: Tensor,
         *parameters: Tensor,
     ) -> Tensor:
-        ctx.cell, ctx.level_offsets, ctx.autocast = cell, level_offsets, _autocast(leaves)
+        ctx.cell, ctx.level_offsets, ctx.autocast = cell, level_offsets, _autocast_again(leaves)
+        ctx.leaves_dtype = leaves.dtype
         letters = len(leaves)
-        states = leaves.new_empty(letters + len(children), leaves.shape[1])
+        # Never less than float32: a symbol's gradient is the sum of all that use it.
+        dtype = torch.promote_types(leaves.dtype, torch.float32)
+        states = leaves.new_empty(letters + len(children), leaves.shape[1], dtype=dtype)
         states[:letters] = leaves
         with ctx.autocast():
             for begin, end in pairwise(level_offsets):
@@ -100,7 +104,7 @@ class _Levels(torch.autograd.Function):
             with torch.enable_grad(), ctx.autocast():
                 made = ctx.cell(pair[:, 0], pair[:, 1])
             if not made.requires_grad:
-                return  # The cell uses no parameters.
+                return  # The cell uses no parameters, and nothing else was asked for.
             into = [pair] * to_operands + wanted * to_parameters
             found = torch.autograd.grad(
                 made, into, grad[letters + begin : letters + end].to(made.dtype), allow_unused=True
@@ -126,11 +130,11 @@ class _Levels(torch.autograd.Function):
             back(begin, end, to_operands=True, to_parameters=together)
 
         of_parameter = dict(zip(map(id, wanted), sums, strict=True))
-        to_leaves = grad[:letters] if ctx.needs_input_grad[3] else None
+        to_leaves = grad[:letters].to(ctx.leaves_dtype) if ctx.needs_input_grad[3] else None
         return None, None, None, to_leaves, *(of_parameter.get(id(p)) for p in parameters)
 
 
-def _autocast(like: Tensor) -> Callable[[], AbstractContextManager[Any]]:
+def _autocast_again(like: Tensor) -> Callable[[], AbstractContextManager[Any]]:
     """Return what enters the present autocast mode again, whenever the way back runs.
 
     Without its cache: weights cast while no gradients are recorded would have none ever after.

@@ -38,6 +38,9 @@ class GrammarModel(nn.Module, ModelHubMixin):
     >>> model.loss(outputs, batch.labels).backward()
     """
 
+    compile_cell = False
+    """Whether torch.compile makes one kernel of the composer's many; set it on a model at will."""
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config, size = config, config.embedding_size
@@ -63,9 +66,6 @@ class GrammarModel(nn.Module, ModelHubMixin):
         self.identity_embedding = _embedding(buckets, seen) if buckets else None
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(read, config.outputs)
-        compose = cast(Composer, self.composer).compose
-        # The loop's shapes differ from level to level, so only the cell is worth compiling.
-        self._cell = torch.compile(compose, dynamic=True) if config.compile else compose
 
     def forward(self, batch: Batch) -> Tensor:
         """Return float [B, outputs]: scores of classes or labels, or the values."""
@@ -87,13 +87,14 @@ class GrammarModel(nn.Module, ModelHubMixin):
 
     def states(self, batch: Batch) -> Tensor:
         """Return the composer's state of every node, float [alphabet_size + M, state_size]."""
-        return compose_levels(
-            self._cell,
-            list(self.composer.parameters()),
-            cast(Composer, self.composer).leaf(self.embedding.weight),
-            batch.children,
-            batch.level_offsets,
-        )
+        composer = cast(Composer, self.composer)
+        # The loop's shapes differ from level to level, so only the cell is worth compiling.
+        compose = composer.compose
+        cell = torch.compile(compose, dynamic=True) if self.compile_cell else compose
+        with torch.autocast(self.embedding.weight.device.type, enabled=False):
+            leaves = composer.leaf(self.embedding.weight)  # Few, and all others rest on them.
+        parameters = list(self.composer.parameters())
+        return compose_levels(cell, parameters, leaves, batch.children, batch.level_offsets)
 
     def predict_from(self, inputs: Tensor, batch: Batch) -> Tensor:
         """Return the outputs, given what the sequence model reads."""
@@ -101,7 +102,9 @@ class GrammarModel(nn.Module, ModelHubMixin):
         lengths = batch.node_lengths.index_select(0, batch.symbols.reshape(-1)).view(mask.shape)
         offsets = lengths.cumsum(1) - lengths
         read = self.sequence_model(inputs, mask, batch.counts, offsets)
-        return cast(Tensor, self.head(self.dropout(self.pooling(read, mask, lengths))))
+        outputs: Tensor = self.head(self.dropout(self.pooling(read, mask, lengths)))
+        # Bfloat16 would round values to be predicted, and what they are compared with.
+        return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
 
     def loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the mean loss: cross-entropy, binary cross-entropy, or the squared error."""
@@ -127,8 +130,16 @@ class GrammarModel(nn.Module, ModelHubMixin):
         pretrained.read_weights(files.weights, model, device)
         return model.eval()
 
-    def _save_pretrained(self, save_directory: Path) -> None:
-        pretrained.write(self, self.config, save_directory)
+    def save_pretrained(  # type: ignore[override]
+        self, folder: str | os.PathLike[str], *, push_to_hub: bool = False, **hub: Any
+    ) -> None:
+        """Write the model to a folder: config.json, model.safetensors, README.md; all or none.
+
+        With `push_to_hub` also to the Hugging Face Hub; `hub` are the options of that.
+        """
+        pretrained.write(self, self.config, Path(folder))
+        if push_to_hub:
+            self.push_to_hub(hub.pop("repo_id", Path(folder).name), **hub)
 
     def generate_model_card(self, *args: Any, **kwargs: Any) -> ModelCard:
         """Return the README.md that is saved with the model."""
@@ -154,4 +165,5 @@ def _along(vectors: Tensor, batch: Batch) -> Tensor:
     """Return the vectors of the symbols, [B, T, size], laid out time first for the LSTM."""
     documents, length = batch.symbols.shape
     rows = batch.symbols.t().reshape(-1)
-    return vectors.index_select(0, rows).view(length, documents, -1).transpose(0, 1)
+    along = vectors.index_select(0, rows).view(length, documents, vectors.shape[1])
+    return along.transpose(0, 1)

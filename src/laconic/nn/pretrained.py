@@ -16,7 +16,7 @@ from laconic.nn.config import ModelConfig, ModelError
 
 __all__ = ["Files", "card", "find", "read_config", "read_weights", "write"]
 
-_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_CONFIG, _WEIGHTS, _CARD = "config.json", "model.safetensors", "README.md"
 _LARGEST_CONFIG = 1 << 20
 
 
@@ -76,20 +76,32 @@ def read_weights(path: Path, model: nn.Module, device: str = "cpu") -> None:
         if weight.dtype != wanted[name].dtype:
             raise ModelError(f"{path}: {name} is {weight.dtype}, not {wanted[name].dtype}")
     model.load_state_dict(weights, assign=True)
-    for parameter in model.parameters():
-        parameter.requires_grad_(True)
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if tensor.is_meta:
+            raise ModelError(f"{name} is not saved with the model; make it a persistent buffer")
+    for module in model.modules():
+        if isinstance(module, nn.RNNBase):
+            module.flatten_parameters()  # cuDNN wants them in one piece
 
 
 def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
-    """Write a model's weights and config to a folder; each file appears when it is whole."""
+    """Write a model's files to a folder; until all are whole, those that were there stay."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
-    partial = folder / f"{_WEIGHTS}.partial"
-    save_file(weights, partial, metadata={"format": "pt"})
-    os.replace(partial, folder / _WEIGHTS)
-    partial = folder / f"{_CONFIG}.partial"
-    partial.write_text(json.dumps(config.to_json(), indent=2) + "\n", "utf-8")
-    os.replace(partial, folder / _CONFIG)
+    told = {
+        _CARD: str(card(config, sum(p.numel() for p in model.parameters()))),
+        _CONFIG: json.dumps(config.to_json(), indent=2) + "\n",
+    }
+    partials = {name: folder / f"{name}.partial" for name in (_WEIGHTS, *told)}
+    try:
+        save_file(weights, partials[_WEIGHTS], metadata={"format": "pt"})
+        for name, text in told.items():
+            partials[name].write_text(text, "utf-8")
+        for name, partial in partials.items():
+            os.replace(partial, folder / name)
+    finally:
+        for partial in partials.values():
+            partial.unlink(missing_ok=True)
 
 
 def card(config: ModelConfig, parameters: int) -> ModelCard:

@@ -32,7 +32,7 @@ __all__ = ["DIRECTIONS", "SEQUENCE_MODELS", "SequenceModel", "sequence_model"]
 
 DIRECTIONS = ("forward", "backward", "both")
 
-Cell: TypeAlias = type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]
+RecurrentCell: TypeAlias = type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]
 
 # Float32 holds every offset up to here.
 FARTHEST = 2**24
@@ -47,7 +47,7 @@ class Recurrent(nn.Module):
 
     def __init__(
         self,
-        cell: Cell,
+        cell: RecurrentCell,
         input_size: int,
         width: int,
         layers: int,
@@ -79,7 +79,7 @@ class Recurrent(nn.Module):
 class OneWay(nn.Module):
     """One layer that reads forward, and meets padding only after the document."""
 
-    def __init__(self, cell: Cell, input_size: int, width: int) -> None:
+    def __init__(self, cell: RecurrentCell, input_size: int, width: int) -> None:
         super().__init__()
         self.reader = _ready_to_remember(cell(input_size, width))
 
@@ -92,7 +92,7 @@ class OneWay(nn.Module):
 class EachWay(nn.Module):
     """One layer that reads documents, and one that reads them reversed."""
 
-    def __init__(self, cell: Cell, input_size: int, width: int) -> None:
+    def __init__(self, cell: RecurrentCell, input_size: int, width: int) -> None:
         super().__init__()
         self.ahead, self.back = cell(input_size, width), cell(input_size, width)
 
@@ -108,13 +108,14 @@ class BothWays(nn.Module):
 
     The half that reads backward meets padding first. An additional input, 1 at padding, closes the
     gate by which anything gets into the state, so that it is exactly zero when the document begins.
-    The weights of that input never get a gradient.
+    The weights of that input never get a gradient, and are put back before each training step; but
+    what looks at all weights alike (their norm, say, or their range) should leave them out.
     """
 
     flags = 4  # one is used; cuDNN's matrix products like inputs of a multiple of 16 bytes
     closed = 30_000.0  # far beyond where a sigmoid is 0 or 1, in float16, too
 
-    def __init__(self, cell: Cell, input_size: int, width: int) -> None:
+    def __init__(self, cell: RecurrentCell, input_size: int, width: int) -> None:
         super().__init__()
         self.input_size = input_size
         # LSTM: the input gate lets nothing in. GRU: the update gate, second of three, holds all.
