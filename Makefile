@@ -8,7 +8,7 @@ CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindin
 
 .PHONY: help demo test lint types layers core-test python-test bench docs format clean
 help:
-	@echo "make demo    install, compress the bundled samples with every codec, print a table"
+	@echo "make demo    install, compress the bundled samples, train on one of them, write a report"
 	@echo "make test    install, then lint, types, layers, C++ and Python tests"
 	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
 	@echo "make docs    write the tables and pictures that are made from benchmarks/results"
@@ -66,7 +66,7 @@ $(VENV)/created: constraints.txt
 # so that such a build compiles just the files that changed.
 $(VENV)/installed: $(VENV)/created pyproject.toml $(CORE)
 	@echo "Building the core, about 20 seconds …"
-	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dna]"
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dna,report]"
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed

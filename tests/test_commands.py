@@ -30,7 +30,7 @@ def test_import_stays_light() -> None:
 
 
 def test_demo_has_a_row_for_every_sample_and_codec() -> None:
-    lines = run("examples/demo.py").splitlines()
+    lines = run("examples/demo.py", "--quick").splitlines()
     rows = {
         tuple(line.split()[:2]): line.split() for line in lines if line.startswith(("kjv", "bac"))
     }
@@ -43,6 +43,11 @@ def test_demo_has_a_row_for_every_sample_and_codec() -> None:
         assert float(ratio) == 1.0 if codec == "none" else float(ratio) > 2.5
         assert float(rules) == 0.0 if codec == "none" else float(rules) > 60
         assert 0 < float(sequence) <= 800
+    trained = {line.split()[0]: line.split() for line in lines if line.endswith(" MB")}
+    assert {"repair", "none"} <= set(trained)
+    assert all(0 <= float(trained[codec][1]) <= 100 for codec in ("repair", "none"))
+    page = Path("build/demo/report.html").read_text()
+    assert page.count("<svg") >= 2
 
 
 def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from laconic.grammar import Grammar, GrammarError, Grammars
 
 if TYPE_CHECKING:
     from laconic.corpus import Corpus, CorpusError
+    from laconic.estimator import GrammarClassifier, GrammarRegressor
 
 __all__ = [
     "Alphabet",
@@ -25,7 +26,9 @@ __all__ = [
     "Corpus",
     "CorpusError",
     "Grammar",
+    "GrammarClassifier",
     "GrammarError",
+    "GrammarRegressor",
     "Grammars",
     "compress",
     "compress_many",
@@ -35,9 +38,13 @@ __version__ = "0.1.0.dev0"
 
 
 def __getattr__(name: str) -> Any:
-    # Corpora need pyarrow, which takes longer to import than short work takes.
+    # Corpora need pyarrow and estimators torch, which take longer to import than short work takes.
     if name in ("Corpus", "CorpusError"):
         from laconic import corpus
 
         return getattr(corpus, name)
+    if name in ("GrammarClassifier", "GrammarRegressor"):
+        from laconic import estimator
+
+        return getattr(estimator, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,9 +9,14 @@ from cyclopts import App
 
 from laconic import __version__
 from laconic.cli.compress import compress
+from laconic.cli.evaluate import evaluate
 from laconic.cli.expand import expand
+from laconic.cli.explain import explain
 from laconic.cli.info import info
+from laconic.cli.predict import predict
+from laconic.cli.report import report
 from laconic.cli.show import show
+from laconic.cli.train import train
 from laconic.cli.verify import verify
 
 __all__ = ["app", "main"]
@@ -22,12 +27,17 @@ app = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-for _command in (compress, info, show, expand, verify):
+_ON_CORPORA = compress, info, show, expand, verify
+_ON_MODELS = train, evaluate, predict, explain, report
+for _command in (*_ON_CORPORA, *_ON_MODELS):
     app.command(_command)
 
 
 def main() -> None:
     """Run the command; what the user can mend is told in one line, with exit status 1."""
+    # Torch's threads wait for each other by spinning. If other programs need the processors, they
+    # had better not spin for long: training small models could take twenty times as long.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
         app()
     except KeyboardInterrupt:

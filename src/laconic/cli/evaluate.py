@@ -1,0 +1,168 @@
+"""laconic evaluate: how good a trained model is on a corpus."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from laconic.cli.debug import traced
+from laconic.show import several
+
+if TYPE_CHECKING:
+    from laconic.corpus import Corpus
+    from laconic.training.run import Run
+
+__all__ = ["evaluate"]
+
+_SHARES = {
+    "accuracy": "accuracy",
+    "majority": "most frequent class",
+    "micro_f1": "micro-F1",
+    "macro_f1": "macro-F1",
+    "exact": "all labels right",
+    "mcc": "MCC",
+    "ece": "calibration error",
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "r2": "R²",
+    "spearman": "Spearman",
+    "loss": "loss",
+}
+_WIDEST = 12  # classes of a confusion matrix that is printed
+
+
+def evaluate(
+    run: Path,
+    corpus: Path,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    batch_size: int | None = None,
+    device: str = "auto",
+    json: Annotated[bool, Parameter(negative="")] = False,
+    debug: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Evaluate a trained model on a corpus with labels.
+
+    laconic evaluate runs/reviews test.parquet
+
+    laconic evaluate runs/reviews test.parquet --json -o metrics.json
+
+    For classes: accuracy, macro-F1, Matthews' correlation, confusion and calibration error; for
+    several labels: F1; for numbers: MAE, RMSE, R² and Spearman's correlation.
+
+    Parameters
+    ----------
+    run
+        The folder that laconic train wrote.
+    corpus
+        What laconic compress wrote, with labels and the alphabet of training.
+    out
+        A .json file for all figures.
+    batch_size
+        Documents in a batch; by default as in training.
+    device
+        cpu, cuda, cuda:1, …; auto is a GPU if there is one.
+    json
+        Print the figures as JSON.
+    debug
+        Show where in the program an error came from.
+
+    """
+    with traced(debug):
+        figures = _figures(run, corpus, batch_size, device)
+        if out:
+            _write(out, figures)
+    if json:
+        _print_json(figures)
+    else:
+        _print_table(figures)
+
+
+def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> dict[str, Any]:
+    import numpy as np
+
+    from laconic.corpus import Corpus
+    from laconic.training.data import Part, numbered
+    from laconic.training.loop import outputs_of
+    from laconic.training.machine import accelerator_for, told_of_memory
+    from laconic.training.metrics import evaluate_outputs
+    from laconic.training.run import Run
+
+    run, corpus = Run.open(folder), Corpus.open(path)
+    _check_alike(run, folder, corpus, path)
+    config = replace(run.config, device=device, trackers=())
+    if batch_size is not None:
+        config = replace(config, batch_size=batch_size)
+    if not len(corpus):
+        raise ValueError(f"{path} has no documents")
+    try:
+        dataset, labels = numbered(corpus, run.labels, run.labels.task)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    part = Part(dataset, np.arange(len(dataset)))
+    where = accelerator_for(config, None).device
+    with told_of_memory(config):
+        outputs = outputs_of(run.model(str(where)), part, config)
+    return {
+        "run": str(folder),
+        "corpus": str(path),
+        "classes": list(labels.classes),
+        **evaluate_outputs(labels, outputs, part.targets),
+    }
+
+
+def _check_alike(run: Run, folder: Path, corpus: Corpus, path: Path) -> None:
+    if corpus.alphabet != run.alphabet:
+        raise ValueError(
+            f"{path} is over {corpus.alphabet!r}, but {folder} was trained over {run.alphabet!r}; "
+            "compress the documents with that alphabet"
+        )
+    if corpus.codec != run.codec:
+        print(
+            f"{path} was compressed with {corpus.codec}, the documents of training with "
+            f"{run.codec}: figures may be worse than they could be",
+            file=sys.stderr,
+        )
+
+
+def _write(out: Path, figures: dict[str, Any]) -> None:
+    from laconic.training.checkpoint import write_whole
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(out, json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
+
+
+def _print_json(figures: dict[str, Any]) -> None:
+    print(json.dumps(figures))
+
+
+def _print_table(figures: dict[str, Any]) -> None:
+    print(f"{figures['run']} on {figures['corpus']}: {several(figures['documents'], 'document')}")
+    flat = figures | {"ece": figures.get("calibration", {}).get("ece")}
+    for name, words in _SHARES.items():
+        value = flat.get(name)
+        if value is not None:
+            print(f"  {words:20} {value:.4f}")
+    if "per_class" not in figures:
+        return
+    names = [str(each["class"])[:20] for each in figures["per_class"]]
+    wide = max(5, *map(len, names))
+    print(f"\n  {'class':{wide}}  documents  predicted  precision  recall      F1")
+    for name, each in zip(names, figures["per_class"], strict=True):
+        print(
+            f"  {name:{wide}}  {each['documents']:9,}  {each['predicted']:9,}  "
+            f"{each['precision']:9.4f}  {each['recall']:6.4f}  {each['f1']:6.4f}"
+        )
+    if "confusion" in figures and len(names) <= _WIDEST:
+        column = max(7, *map(len, names))
+        print(
+            f"\n  {'is / predicted':{max(wide, 14)}}  " + "  ".join(f"{n:>{column}}" for n in names)
+        )
+        for name, row in zip(names, figures["confusion"], strict=True):
+            print(f"  {name:{max(wide, 14)}}  " + "  ".join(f"{n:{column},}" for n in row))

@@ -1,0 +1,226 @@
+"""laconic explain: the phrases that decided."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from laconic.cli.debug import traced
+from laconic.cli.inputs import FormatName, Inputs, open_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from laconic.training.explain import Explanation, Method, Phrase
+    from laconic.training.predict import Predictor
+
+__all__ = ["explain"]
+
+_STRONGEST = 20  # phrases of one document that are listed
+
+
+def explain(
+    run: Path,
+    inputs: Annotated[list[str], Parameter(negative="")],
+    /,
+    *,
+    row: int | None = None,
+    top: int | None = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    target: str | None = None,
+    method: Literal["gradient", "integrated"] = "gradient",
+    steps: int = 32,
+    min_count: int = 5,
+    text: str | None = None,
+    format: FormatName | None = None,
+    header: bool = True,
+    escapes: Annotated[bool, Parameter(negative="")] = False,
+    device: str = "auto",
+    force: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+    debug: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Show which phrases of a document decided, or which speak most for each class.
+
+    laconic explain runs/reviews new.csv --row 3 -o why.html
+
+    laconic explain runs/reviews reviews.parquet --top 20
+
+    Parameters
+    ----------
+    run
+        The folder that laconic train wrote.
+    inputs
+        Files, globs, folders or URLs, or one corpus.
+    row
+        The document to explain, from 0.
+    top
+        List this many phrases for each class instead, from all documents.
+    out
+        An .html page to write, which needs no other file; by default all goes to the terminal.
+    target
+        The class to explain; by default the one predicted.
+    method
+        gradient is fast; the scores of integrated add up to what the model says.
+    steps
+        How many places on the way from nothing to the document integrated looks at.
+    min_count
+        With --top, how often a phrase must occur.
+    text
+        The column of the text, by name or by position from 0.
+    format
+        What the files are, if their names do not tell.
+    header
+        Whether the first row of a CSV names the columns.
+    escapes
+        In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets.
+    device
+        cpu, cuda, cuda:1, …; auto is a GPU if there is one.
+    force
+        Replace what is there.
+    json
+        Print the explanation as JSON.
+    debug
+        Show where in the program an error came from.
+
+    """
+    if row is not None and top is not None:
+        raise ValueError("--row explains one document, --top all of them: choose one")
+    row = 0 if row is None else row
+    for name, value, least in (("row", row, 0), ("steps", steps, 1), ("min-count", min_count, 1)):
+        if value < least:
+            raise ValueError(f"--{name} must be at least {least}, not {value}")
+    if top is not None and top < 1:
+        raise ValueError(f"--top must be at least 1, not {top}")
+    with traced(debug):
+        if out is not None:
+            _check_out(out, force)
+        predictor = _predictor(run, device)
+        opened = open_inputs(inputs, text, format, header, escapes)
+        if opened.corpus is not None:
+            predictor.check_corpus(opened.corpus)
+        source = ", ".join(inputs)
+        if top is not None:
+            lists = _top(predictor, opened, top, min_count)
+            _show_lists(lists, f"{source}, {run}", out, json)
+        else:
+            found = _explained(predictor, opened, row, target, method, steps)
+            _show(found, f"{source}, row {row}", out, json)
+
+
+def _predictor(run: Path, device: str) -> Predictor:
+    from laconic.training.predict import Predictor
+
+    return Predictor.from_run(run, device)
+
+
+def _top(
+    predictor: Predictor, opened: Inputs, most: int, min_count: int
+) -> dict[Any, list[Phrase]]:
+    from laconic.training.explain import top_phrases
+
+    texts = (each for some in opened.chunks() for each in some.documents)
+    documents = texts if opened.corpus is None else opened.corpus
+    return top_phrases(predictor, documents, most, min_count)
+
+
+def _explained(
+    predictor: Predictor, opened: Inputs, row: int, target: str | None, method: Method, steps: int
+) -> Explanation:
+    from laconic.alphabet import AlphabetError
+    from laconic.training.explain import explain
+
+    document = opened.document(row)
+    try:
+        return explain(predictor, document, _class(predictor, target), method, steps)
+    except AlphabetError as error:
+        raise AlphabetError(error.reason, document=row, position=error.position) from None
+
+
+def _check_out(out: Path, force: bool) -> None:
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"-o {out}: an explanation is an .html file")
+    if out.exists() and (out.is_dir() or not force):
+        raise FileExistsError(f"{out} exists: choose another name, or use --force")
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{out.parent} does not exist: make the folder first")
+
+
+def _class(predictor: Predictor, target: str | None) -> Any:
+    """Return the class that is spelled so; what is unknown stays as it is, to be refused."""
+    spelled = {str(each): each for each in predictor.labels.classes}
+    return target if target is None else spelled.get(target, target)
+
+
+def _show(found: Explanation, source: str, out: Path | None, as_json: bool) -> None:
+    from laconic.training.checkpoint import write_whole
+
+    if out is not None:
+        from laconic.cli.explain_page import document_page
+
+        write_whole(out, document_page(found, source, _STRONGEST))
+    if as_json:
+        print(json.dumps(found.to_json(), ensure_ascii=False))
+    elif out is None:
+        _print_document(found)
+    else:
+        print(f"{out}: {found.prediction!r}")
+
+
+def _show_lists(
+    lists: Mapping[Any, Sequence[Phrase]], source: str, out: Path | None, as_json: bool
+) -> None:
+    from dataclasses import asdict
+
+    from laconic.training.checkpoint import write_whole
+
+    if out is not None:
+        from laconic.cli.explain_page import lists_page
+
+        write_whole(out, lists_page(lists, source))
+    if as_json:
+        data = {str(name): [asdict(phrase) for phrase in some] for name, some in lists.items()}
+        print(json.dumps(data, ensure_ascii=False))
+    elif out is None:
+        for name, some in lists.items():
+            _print_phrases(f"for {name}", some, "mean score")
+    else:
+        print(f"{out}: {sum(map(len, lists.values()))} phrases")
+
+
+def _print_document(found: Explanation) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from laconic.cli.explain_page import shade, visible
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(f"prediction: {found.prediction}"))
+    for name, probability in (found.probabilities or {}).items():
+        console.print(Text(f"  {probability:6.1%}  {name}"))
+    what = "the value" if found.target is None else repr(found.target)
+    console.print(Text(f"blue speaks for {what}, red against it"))
+    strongest = max((abs(piece.score) for piece in found.pieces), default=0.0)
+    text = Text()
+    for piece in found.pieces:
+        red, green, blue = shade(piece.score, strongest)
+        text.append(visible(piece.text), style=f"black on rgb({red},{green},{blue})")
+    console.print(text)
+    _print_phrases("strongest phrases", found.phrases()[:_STRONGEST], "score")
+
+
+def _print_phrases(title: str, phrases: Sequence[Phrase], score: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", box=None)
+    table.add_column(score, justify="right")
+    table.add_column("times", justify="right")
+    table.add_column("phrase")
+    for phrase in phrases:
+        table.add_row(f"{phrase.score:+.4f}", f"{phrase.count:,}", Text(repr(phrase.text)))
+    Console(highlight=False).print(table)

@@ -1,0 +1,107 @@
+"""What commands read: a corpus, or raw files of any format, some documents at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from laconic.show import several
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from laconic.corpus import Corpus
+    from laconic.readers import Documents
+
+__all__ = ["Chunk", "FormatName", "Inputs", "open_inputs"]
+
+FormatName = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
+_ROWS = 4096  # of a corpus that are read at a time
+_PART_BYTES = 1 << 20  # of text, likewise
+
+
+class Inputs(NamedTuple):
+    """What there is to predict: a corpus, or documents that are read as they come."""
+
+    files: list[str]
+    corpus: Corpus | None
+    documents: Documents | None
+
+    @property
+    def columns(self) -> list[str]:
+        """The user's columns, without the text."""
+        if self.documents is not None:
+            return [name for name in self.documents.schema.names if name != self.documents.text]
+        return self.corpus.columns if self.corpus is not None else []
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield some documents at a time."""
+        if self.corpus is not None:
+            for _, table, grammars in self.corpus.parts():
+                columns = table.select(self.corpus.columns)
+                for first in range(0, len(grammars), _ROWS):
+                    rows = grammars[first : first + _ROWS]
+                    yield Chunk(rows, columns.slice(first, _ROWS), None)
+        elif self.documents is not None:
+            name = self.documents.text
+            for part in self.documents.parts():
+                texts = part.table.column(name).to_pylist()
+                where = part.files, part.rows.tolist()
+                yield Chunk(texts, part.table.drop_columns([name]), where)
+
+    def document(self, row: int) -> Any:
+        """Return one document, text or a grammar, by its number from 0; IndexError beyond them."""
+        if self.corpus is not None:
+            return self.corpus[row]
+        before = 0
+        for chunk in self.chunks():
+            if 0 <= row - before < len(chunk.documents):
+                return chunk.documents[row - before]
+            before += len(chunk.documents)
+        what = ", ".join(self.files[:3])
+        raise IndexError(f"there is no row {row}: {what} has {several(before, 'row')}, from 0")
+
+
+class Chunk(NamedTuple):
+    """Grammars or texts, the columns beside them, and the file and row that each is from."""
+
+    documents: Any
+    columns: pa.Table
+    where: tuple[list[str], list[int]] | None
+
+
+def open_inputs(
+    inputs: list[str],
+    text: str | None = None,
+    format: FormatName | None = None,
+    header: bool = True,
+    escapes: bool = False,
+) -> Inputs:
+    """Return what inputs hold: a corpus if the one given is one, and raw documents otherwise."""
+    from laconic.corpus import Corpus
+    from laconic.readers import ReadOptions, read
+
+    if len(inputs) == 1 and format is None and _is_corpus(Path(inputs[0])):
+        return Inputs(inputs, Corpus.open(inputs[0]), None)
+    column = int(text) if text is not None and text.isdecimal() else text
+    options = ReadOptions(
+        format=format, text=column, header=header, escapes=escapes, part_bytes=_PART_BYTES
+    )
+    documents = read(inputs, options)
+    return Inputs(documents.files, None, documents)
+
+
+def _is_corpus(path: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if path.is_dir():
+        path = min(path.glob("*.parquet"), default=path)
+    if path.suffix != ".parquet" or not path.is_file():
+        return False
+    try:
+        metadata = pyarrow.parquet.read_schema(path).metadata
+    except (pa.ArrowException, OSError):
+        return True  # Its own reader tells best what is wrong with it.
+    return b"laconic" in (metadata or {})

@@ -1,0 +1,350 @@
+"""laconic predict: a trained model's answers for new documents."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from laconic.cli.debug import traced
+from laconic.cli.inputs import Chunk, FormatName, Inputs, open_inputs
+from laconic.show import several
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.progress import Progress
+
+    from laconic.training.predict import Predictor
+
+__all__ = ["predict"]
+
+_CACHE = 1 << 16  # states: 50 MB of 200 numbers each
+_DIGITS = 6  # of probabilities: more would tell nothing, and differ from machine to machine
+
+
+def predict(
+    run: Path,
+    inputs: Annotated[list[str], Parameter(negative="")],
+    /,
+    *,
+    out: Annotated[str, Parameter(name=["--out", "-o"])] = "-",
+    text: str | None = None,
+    format: FormatName | None = None,
+    header: bool = True,
+    escapes: Annotated[bool, Parameter(negative="")] = False,
+    workers: int = 0,
+    batch_size: int = 64,
+    cache: int | None = None,
+    device: str = "auto",
+    force: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+    debug: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Predict the labels of new documents: raw files of any format, or a corpus.
+
+    laconic predict runs/reviews new.csv -o predictions.csv --text text
+
+    laconic predict runs/reviews test.parquet -o predictions.parquet
+
+    For each document, in order: its row from 0, the prediction, the probability of each class, and
+    the other columns of the input. A class's probability is in the column p(class).
+
+    Parameters
+    ----------
+    run
+        The folder that laconic train wrote.
+    inputs
+        Files, globs, folders or URLs, or one corpus.
+    out
+        A .csv, .tsv, .jsonl or .parquet file, which appears when it is whole; -: CSV to stdout.
+    text
+        The column of the text, by name or by position from 0.
+    format
+        What the files are, if their names do not tell.
+    header
+        Whether the first row of a CSV names the columns.
+    escapes
+        In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets.
+    workers
+        Threads that read and compress ahead.
+    batch_size
+        Documents at a time; fewer of long ones. Answers do not depend on it.
+    cache
+        How many symbols' vectors to keep from batch to batch; by default 65536, on a GPU none.
+    device
+        cpu, cuda, cuda:1, …; auto is a GPU if there is one.
+    force
+        Replace what is there.
+    json
+        Print what was done as JSON; with -o -, a line of JSON for each document.
+    debug
+        Show where in the program an error came from.
+
+    """
+    for name, value, least in (("workers", workers, 0), ("batch-size", batch_size, 1)):
+        if value < least:
+            raise ValueError(f"--{name} must be at least {least}, not {value}")
+    with traced(debug):
+        path = None if out == "-" else _checked_out(Path(out), force)
+        options = {"batch_size": batch_size, "workers": workers, "cache": cache}
+        predictor = _predictor(run, device, options)
+        opened = open_inputs(inputs, text, format, header, escapes)
+        _predict_all(predictor, opened, path, json)
+
+
+def _predictor(run: Path, device: str, options: dict[str, int | None]) -> Predictor:
+    from laconic.training.predict import Predictor
+
+    if options["cache"] is None:
+        options["cache"] = 0 if _on_gpu(device) else _CACHE
+    return Predictor.from_run(run, device, **options)
+
+
+def _predict_all(predictor: Predictor, opened: Inputs, path: Path | None, as_json: bool) -> None:
+    if opened.corpus is not None:
+        predictor.check_corpus(opened.corpus)
+    if path is not None and any(path.resolve() == Path(each).resolve() for each in opened.files):
+        raise FileExistsError(f"{path} is the input itself: choose another name")
+    started = time.perf_counter()
+    tally: Counter[str] = Counter()
+    lines = path is None and as_json
+    nested = lines or (path is not None and _suffix(path) in (".jsonl", ".ndjson", ".parquet"))
+    with _Progress(opened) as progress:
+        tables = progress.watch(_predicted(predictor, opened, nested, tally))
+        if path is None:
+            _print(tables, as_json)
+            return
+        count = _write(tables, _names(predictor, opened), path)
+    _report(path, count, time.perf_counter() - started, tally, predictor, as_json)
+
+
+def _on_gpu(device: str) -> bool:
+    import torch
+
+    return torch.cuda.is_available() if device == "auto" else not device.startswith("cpu")
+
+
+def _suffix(path: Path) -> str:
+    from laconic.readers.sources import SUFFIXES
+
+    return (path.with_suffix("") if path.suffix.lower() in SUFFIXES else path).suffix.lower()
+
+
+def _checked_out(path: Path, force: bool) -> Path:
+    if _suffix(path) not in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"):
+        raise ValueError(f"-o {path}: predictions are a .csv, .tsv, .jsonl or .parquet file")
+    if path.is_dir():
+        raise FileExistsError(f"{path} is a folder: choose another name")
+    if path.exists() and not force:
+        raise FileExistsError(f"{path} exists: choose another name, or use --force")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} does not exist: make the folder first")
+    return path
+
+
+def _own_names(predictor: Predictor) -> list[str]:
+    probable = [] if predictor.task == "regression" else predictor.labels.classes
+    return ["row", "prediction", *(f"p({each})" for each in probable)]
+
+
+def _names(predictor: Predictor, opened: Inputs) -> dict[str, str]:
+    """Return the output's columns, and the input's that each is: "" for our own.
+
+    A column of the user's that has a name of ours comes along under another.
+    """
+    names = dict.fromkeys(_own_names(predictor), "")
+    for column in opened.columns:
+        name = column
+        while name in names or (name != column and name in opened.columns):
+            name += "_input"
+        names[name] = column
+    return names
+
+
+def _predicted(
+    predictor: Predictor, opened: Inputs, nested: bool, tally: Counter[str]
+) -> Iterator[pa.Table]:
+    """Yield the output, a table for each chunk of documents."""
+    from laconic.alphabet import AlphabetError
+    from laconic.readers import ReadError
+
+    waiting: deque[Chunk] = deque()
+    names = _names(predictor, opened)
+
+    def documents() -> Iterator[Any]:
+        for chunk in opened.chunks():
+            waiting.append(chunk)
+            yield chunk.documents
+
+    results = predictor.stream(documents())
+    first = 0
+    while True:
+        try:
+            outputs = next(results, None)
+        except AlphabetError as error:
+            where = waiting[0].where
+            if where is None:
+                raise
+            row = (error.document or 0) - first
+            at = "" if error.position is None else f"position {error.position}: "
+            raise ReadError(where[0][row], where[1][row], at + error.reason) from None
+        if outputs is None:
+            return
+        yield _table(predictor, outputs, waiting.popleft(), names, first, nested, tally)
+        first += len(outputs)
+
+
+def _table(
+    predictor: Predictor,
+    outputs: Any,
+    chunk: Chunk,
+    names: dict[str, str],
+    first: int,
+    nested: bool,
+    tally: Counter[str],
+) -> pa.Table:
+    import pyarrow as pa
+
+    predictions = predictor.predictions_of(outputs)
+    if predictor.task == "multilabel":
+        tally.update(str(each) for some in predictions for each in some)
+        if not nested:
+            predictions = [json.dumps(each, ensure_ascii=False) for each in predictions]
+    elif predictor.task == "classification":
+        tally.update(map(str, predictions))
+    else:
+        # Seven digits are all that float32 has.
+        predictions = [float(f"{each:.7g}") for each in predictions]
+    columns: list[Any] = [pa.array(range(first, first + len(outputs)), pa.int64())]
+    columns.append(_predictions(predictor, predictions, nested))
+    if predictor.task != "regression":
+        columns += map(pa.array, predictor.probabilities_of(outputs).round(_DIGITS).T)
+    columns += [chunk.columns.column(theirs) for theirs in names.values() if theirs]
+    return pa.table(columns, names=list(names))
+
+
+def _predictions(predictor: Predictor, predictions: list[Any], nested: bool) -> pa.Array:
+    """Return the column; its type is that of the classes, also where a chunk has no label."""
+    import pyarrow as pa
+
+    if predictor.task == "regression":
+        return pa.array(predictions, pa.float64())
+    classes = predictor.labels.classes
+    if any(isinstance(each, str) for each in classes):
+        kind = pa.string()
+        if predictor.task == "classification":
+            predictions = list(map(str, predictions))
+        elif nested:
+            predictions = [list(map(str, each)) for each in predictions]
+    else:
+        kind = pa.array(classes).type
+    if predictor.task == "multilabel":
+        return pa.array(predictions, pa.list_(kind) if nested else pa.string())
+    return pa.array(predictions, kind)
+
+
+def _write(tables: Iterator[pa.Table], names: dict[str, str], path: Path) -> int:
+    from laconic.writers import write
+
+    layout = {"format": "csv", "columns": list(names), "text": "row"}
+    return write(tables, layout, path)
+
+
+def _print(tables: Iterator[pa.Table], as_json: bool) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    count = 0
+    for table in tables:
+        rows = table.to_pylist()
+        if as_json:
+            for row in rows:
+                print(json.dumps(row, ensure_ascii=False, default=_shown))
+        else:
+            if not count:
+                writer.writerow(table.column_names)
+            writer.writerows([_shown(value) for value in row.values()] for row in rows)
+        count += len(rows)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode(errors="backslashreplace")
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return json.dumps(value, default=str) if isinstance(value, list | dict) else str(value)
+
+
+def _report(
+    path: Path,
+    count: int,
+    seconds: float,
+    tally: Counter[str],
+    predictor: Predictor,
+    as_json: bool,
+) -> None:
+    info = predictor.cache_info()
+    if as_json:
+        fields = {
+            "out": str(path),
+            "documents": count,
+            "seconds": seconds,
+            "predictions": dict(tally.most_common()),
+            "cache": {**info._asdict(), "hit_rate": info.hit_rate},
+        }
+        print(json.dumps(fields))
+        return
+    shown = ", ".join(f"{name}: {number:,}" for name, number in tally.most_common(10))
+    more = f", and {len(tally) - 10} more" if len(tally) > 10 else ""
+    classes = f"; {shown}{more}" if tally else ""
+    print(f"{path}: {several(count, 'document')}, {seconds:.1f} s{classes}")
+    if info.capacity:
+        print(f"  {info.hit_rate:.0%} of {info.hits + info.misses:,} symbols were in the cache")
+
+
+class _Progress:
+    """A bar on stderr, if that is a terminal: documents, and the share of the input."""
+
+    def __init__(self, opened: Inputs) -> None:
+        self._opened = opened
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> _Progress:
+        if sys.stderr.isatty():
+            from rich import progress
+            from rich.console import Console
+
+            self._bar = progress.Progress(
+                progress.TextColumn("{task.fields[documents]:,} documents"),
+                progress.BarColumn(),
+                progress.TaskProgressColumn(),
+                progress.TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+        return self
+
+    def watch(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        """Pass tables on, and show how far they are."""
+        if self._bar is None:
+            yield from tables
+            return
+        opened, done = self._opened, 0
+        sizes = opened.documents.sizes if opened.documents is not None else []
+        total = len(opened.corpus) if opened.corpus is not None else sum(sizes)
+        task = self._bar.add_task("", total=total or None, documents=0)
+        for table in tables:
+            yield table
+            done += table.num_rows
+            read = opened.documents.bytes_read if opened.documents is not None else done
+            self._bar.update(task, completed=read, documents=done)
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

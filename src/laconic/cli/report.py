@@ -1,0 +1,42 @@
+"""laconic report: runs side by side on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+__all__ = ["report"]
+
+
+def report(
+    *runs: Path,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    title: str | None = None,
+) -> None:
+    """Write one HTML page about runs, side by side.
+
+    laconic report runs/repair runs/none -o both.html
+
+    The page has the curves, scores, confusion, calibration, time and memory, corpus and settings of
+    each run. It is one file that loads nothing else.
+
+    Parameters
+    ----------
+    runs
+        Folders that laconic train wrote.
+    out
+        The page to write.
+    title
+        Its heading.
+
+    """
+    from laconic.report import facts_of, write_report
+    from laconic.training.run import Run
+
+    if not runs:
+        raise ValueError("name the runs to report on: laconic report runs/a runs/b -o report.html")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_report(out, [facts_of(Run.open(run)) for run in runs], title)
+    print(out)

@@ -1,0 +1,252 @@
+"""laconic train: a corpus to a trained model."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from dataclasses import field, fields, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+
+from cyclopts import Parameter
+
+from laconic.cli.debug import traced
+from laconic.training.config import TrainingConfig, read_toml, resolve
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from laconic.training.loop import Progress, Trained
+
+__all__ = ["train"]
+
+
+def _flags() -> type[Any]:
+    """Return a class with the fields of TrainingConfig, None for those that are not given."""
+    hints, flags = get_type_hints(TrainingConfig), []
+    for each in fields(TrainingConfig):
+        usual = "" if each.default in (None, ()) else f" [default: {each.default}]"
+        told = Parameter(help=each.metadata["help"] + usual, show_default=False)
+        flags.append((each.name, Annotated[hints[each.name] | None, told], field(default=None)))
+    return make_dataclass("Flags", flags, frozen=True, namespace={"__module__": __name__})
+
+
+if TYPE_CHECKING:
+    Flags: TypeAlias = TrainingConfig
+else:
+    Flags = _flags()
+
+
+def train(
+    corpus: Path,
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    valid: Path | None = None,
+    config: Path | None = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    settings: Annotated[Flags | None, Parameter(name="*")] = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+    debug: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Train a model on a corpus; it reads the grammars, nothing is expanded.
+
+    laconic train reviews.parquet -o runs/reviews
+
+    laconic train reviews.parquet -o runs/big --config big.toml --composer dual_gru --resume
+
+    torchrun --nproc-per-node 8 -m laconic train corpus/ -o runs/many
+
+    The labels are the corpus's. A part of the documents, or --valid, tells which epoch is best. The
+    folder gets the settings, the best model, a line of figures for each epoch in metrics.jsonl,
+    checkpoints and report.html.
+
+    Parameters
+    ----------
+    corpus
+        What laconic compress wrote, with labels.
+    out
+        A new folder for the run.
+    valid
+        A corpus that validates, instead of a part of the other.
+    config
+        A TOML file of settings, named as the flags below with _ for -; flags win.
+    resume
+        Go on with what was interrupted, also in the middle of an epoch.
+    settings
+        Those of laconic.training.config.TrainingConfig.
+    json
+        Print what came out as JSON.
+    debug
+        Show where in the program an error came from.
+
+    """
+    try:
+        with traced(debug):
+            given = read_toml(config) if config else {}
+            chosen = vars(settings) if settings is not None else {}
+            given |= {name: value for name, value in chosen.items() if value is not None}
+            _train(corpus, out, valid, given, resume, json)
+    except KeyboardInterrupt:
+        if (out / "checkpoints").is_dir() and _main_process():
+            print(f"laconic: {out} keeps what is done: go on with --resume", file=sys.stderr)
+        raise
+
+
+def _train(
+    path: Path,
+    out: Path,
+    valid: Path | None,
+    given: dict[str, Any],
+    resume: bool,
+    as_json: bool,
+) -> None:
+    from laconic.corpus import Corpus
+
+    settings = resolve(given.get("preset"), given)  # what is wrong there is told at once
+    corpus, validation = Corpus.open(path), Corpus.open(valid) if valid else None
+    from laconic.training.loop import train as run_training
+    from laconic.training.run import Run
+
+    if resume and (out / "config.json").exists():
+        # What is not said again is as it was.
+        before = Run.open(out).config
+        settings = resolve(given.get("preset", before.preset), before.to_json() | given)
+    notes = {"command": _command(), "corpus": {"path": str(path)}}
+    with _Shown(quiet=as_json or not _main_process()) as shown:
+        trained = run_training(
+            corpus, settings, out, valid=validation, resume=resume, progress=shown, notes=notes
+        )
+    _leave_processes()
+    if _main_process():
+        report = _write_report(out)
+        _say(out, trained, report, as_json)
+
+
+def _command() -> str:
+    return shlex.join(["laconic", *sys.argv[1:]])
+
+
+def _main_process() -> bool:
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _leave_processes() -> None:
+    from torch import distributed
+
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def _write_report(out: Path) -> Path | None:
+    """Write the page, if what draws it is installed: without it, the run is whole."""
+    from laconic.training.run import Run
+
+    try:
+        from laconic.report import facts_of, write_report
+
+        write_report(out / "report.html", [facts_of(Run.open(out))])
+    except ModuleNotFoundError as error:
+        print(f"no report.html: {error}", file=sys.stderr)
+        return None
+    return out / "report.html"
+
+
+def _say(out: Path, trained: Trained, report: Path | None, as_json: bool) -> None:
+    done = trained.history[-1]
+    if as_json:
+        figures = {
+            "run": str(out),
+            "best_epoch": trained.best_epoch,
+            "epochs": len(trained.history) - 1,
+            "valid": done["valid"],
+            "seconds": trained.seconds,
+            "peak_memory_mb": trained.peak_memory,
+            "report": str(report) if report else None,
+        }
+        print(json.dumps(figures))
+        return
+    score = f", {_score(done['valid'])}" if done["valid"] else ""
+    print(
+        f"{out}: epoch {trained.best_epoch} is the best{score}; "
+        f"{trained.seconds:.1f} s, {trained.peak_memory:,.0f} MB"
+    )
+    print(f"  model      {out / 'model'}")
+    if report:
+        print(f"  report     {report}")
+    print(f"  evaluate   laconic evaluate {shlex.quote(str(out))} test.parquet")
+    print(f"  predict    laconic predict {shlex.quote(str(out))} new.csv -o predictions.csv")
+
+
+def _score(valid: dict[str, Any]) -> str:
+    """Return the figure that people ask for first."""
+    for name, text in {"accuracy": "accuracy", "micro_f1": "micro-F1"}.items():
+        if name in valid:
+            return f"{text} {100 * valid[name]:.2f} %"
+    return f"mean error {valid['mae']:.4g}"
+
+
+class _Shown:
+    """A line for each epoch and, if stderr is a terminal, a bar there."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._bar, self._begun = quiet, _bar() if not quiet else None, False
+
+    def __enter__(self) -> _Shown:
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task("", total=None, epoch="", loss="")
+        return self
+
+    def __call__(self, at: Progress) -> None:
+        if self._quiet:
+            return
+        if self._bar is not None:
+            loss = "" if at.loss is None else f"loss {at.loss:.4f}"
+            epoch = f"epoch {at.epoch} of {at.epochs}"
+            self._bar.update(self._task, completed=at.step, total=at.steps, epoch=epoch, loss=loss)
+        if at.line is not None:
+            if not self._begun:
+                self._print("epoch  train loss  valid loss      valid  docs/s  seconds")
+                self._begun = True
+            self._print(_row(at.line))
+
+    def _print(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(text, highlight=False)
+        else:
+            print(text, flush=True)
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _row(line: dict[str, Any]) -> str:
+    valid = line["valid"] or {}
+    score = next((valid[name] for name in ("accuracy", "micro_f1", "r2") if name in valid), None)
+    numbers = [line["train_loss"], line["valid_loss"], score]
+    words = ["–" if number is None else f"{number:.4f}" for number in numbers]
+    speed = f"{line['documents_per_s']:,.0f}"
+    return (
+        f"{line['epoch']:5}  {words[0]:>10}  {words[1]:>10}  {words[2]:>9}  "
+        f"{speed:>6}  {line['seconds']:7.1f}"
+    )
+
+
+def _bar() -> Bar | None:
+    if not sys.stderr.isatty():
+        return None
+    from rich import progress
+    from rich.console import Console
+
+    return progress.Progress(
+        progress.TextColumn("{task.fields[epoch]}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[loss]}"),
+        console=Console(stderr=True),
+    )

@@ -1,0 +1,397 @@
+"""GrammarClassifier and GrammarRegressor: Laconic as scikit-learn estimators of documents."""
+# ruff: noqa: N803  -- X is scikit-learn's name
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import fields
+from numbers import Integral
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.preprocessing import LabelEncoder
+    from sklearn.utils import (
+        _safe_indexing,
+        check_consistent_length,
+        check_random_state,
+        column_or_1d,
+    )
+    from sklearn.utils.multiclass import type_of_target
+    from sklearn.utils.validation import assert_all_finite, check_is_fitted
+except ModuleNotFoundError as error:
+    reason = "estimators need scikit-learn: pip install scikit-learn, or 'laconic[sklearn]'"
+    raise ModuleNotFoundError(reason) from error
+import torch
+
+from laconic.alphabet import BYTES_LIKE, Alphabet, as_alphabet
+from laconic.batching import GrammarDataset
+from laconic.codecs import Codec, CodecName, as_codec, compress_many
+from laconic.corpus import Corpus
+from laconic.grammar import Grammar, Grammars
+from laconic.nn import GrammarModel, ModelConfig
+from laconic.training.config import TrainingConfig, resolve
+from laconic.training.data import Class, Labels
+from laconic.training.loop import Progress, train
+from laconic.training.predict import Predictor
+
+__all__ = ["GrammarClassifier", "GrammarRegressor"]
+
+Documents: TypeAlias = Any  # what scikit-learn calls X; _documents says what it may be
+Weights: TypeAlias = npt.NDArray[np.float64]
+_MISSING = ("nan", "<NA>", "NaT")  # how NumPy's and pandas' missing values spell themselves
+
+
+class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
+    """The parameters, the documents, the fit and the pickle of both estimators."""
+
+    model_: GrammarModel
+    codec_: Codec
+    alphabet_: Alphabet
+
+    def __init__(
+        self,
+        *,
+        codec: CodecName | Codec = "repair",
+        alphabet: str | Alphabet = "bytes",
+        preset: str | None = None,
+        composer: str = "grc",
+        embedding_size: int = 200,
+        sequence_model: str = "lstm",
+        width: int = 200,
+        layers: int = 1,
+        direction: str = "both",
+        dropout: float = 0.5,
+        pooling: str = "max",
+        max_epochs: int = 10,
+        batch_size: int = 64,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        holdout: float = 0.2,
+        patience: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.codec = codec
+        self.alphabet = alphabet
+        self.preset = preset
+        self.composer = composer
+        self.embedding_size = embedding_size
+        self.sequence_model = sequence_model
+        self.width = width
+        self.layers = layers
+        self.direction = direction
+        self.dropout = dropout
+        self.pooling = pooling
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.holdout = holdout
+        self.patience = patience
+        self.settings = settings
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array, tags.input_tags.two_d_array = True, False
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A compiled cell cannot be pickled, and a GPU's memory should not be.
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "model_" in state:
+            model: GrammarModel = state["model_"]
+            weights = {name: each.cpu().numpy() for name, each in model.state_dict().items()}
+            state["model_"] = model.config.to_json(), weights
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        if "model_" in state:
+            config, weights = state["model_"]
+            with torch.device("meta"):
+                model = GrammarModel(ModelConfig.from_json(config))
+            tensors = {name: torch.tensor(each) for name, each in weights.items()}
+            model.load_state_dict(tensors, assign=True)
+            for parameter in model.parameters():
+                parameter.requires_grad_(True)
+            state["model_"] = model.eval()
+        super().__setstate__(state)
+
+    def predictor(self, **options: Any) -> Predictor:
+        """Return the model as laconic.training's other tools take it, such as explain.
+
+        It shares the weights. `options` are Predictor's. Raises NotFittedError before fit.
+        """
+        check_is_fitted(self, "model_")
+        labels, device = self.labels_, self.device
+        return Predictor(self.model_, labels, self.codec_, self.alphabet_, device, **options)
+
+    def _input(
+        self, X: Documents, y: Any, sample_weight: Any
+    ) -> tuple[Documents, Any, Weights | None]:
+        """Return documents, targets and weights as fit takes them, without those of weight 0."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; of a "
+                "corpus, pass corpus.labels"
+            )
+        documents = _documents(X)
+        if len(documents) == 0:
+            raise ValueError("X holds no documents: 0 samples; at least one is needed")
+        y = y.to_pylist() if hasattr(y, "to_pylist") else y
+        check_consistent_length(documents, y)
+        if sample_weight is None:
+            return documents, y, None
+        weights = _weights(sample_weight, len(documents))
+        kept = np.flatnonzero(weights)
+        if len(kept) < len(weights):
+            documents, y = _take(documents, kept), _safe_indexing(y, kept)
+        # Equal weights take the way of none: rounding shall not tell them apart.
+        return documents, y, weights[kept] if np.ptp(weights[kept]) else None
+
+    def _fit(
+        self,
+        documents: Corpus | Grammars | list[Any],
+        labels: Labels,
+        targets: Any,
+        weights: Weights | None,
+    ) -> None:
+        if isinstance(documents, Corpus):
+            codec, alphabet = documents.codec, documents.alphabet
+            grammars = documents.grammars
+        else:
+            codec, alphabet = as_codec(self.codec, {}), as_alphabet(self.alphabet)
+            if isinstance(documents, Grammars):
+                grammars = documents
+            else:
+                grammars = compress_many(documents, codec, alphabet=alphabet)
+        if grammars.alphabet_size != alphabet.size:
+            raise ValueError(
+                f"the grammars are over {grammars.alphabet_size} terminals, {alphabet!r} has "
+                f"{alphabet.size}; pass the alphabet they were compressed with"
+            )
+        trained = train(
+            GrammarDataset(grammars, targets),
+            self._config(labels),
+            labels=labels,
+            weights=weights,
+            progress=_print if self.verbose else None,
+        )
+        self.codec_, self.alphabet_, self.labels_ = codec, alphabet, labels
+        self.model_, self.best_epoch_ = trained.model.eval(), trained.best_epoch
+        self.history_ = [line for line in trained.history if "epoch" in line]
+        self.n_iter_ = len(self.history_)
+
+    def _config(self, labels: Labels) -> TrainingConfig:
+        known = {field.name for field in fields(TrainingConfig)} - {"preset"}
+        defaults = inspect.signature(_GrammarEstimator).parameters
+        chosen: dict[str, Any] = {}
+        for name, value in self.get_params(deep=False).items():
+            setting = "epochs" if name == "max_epochs" else name
+            # A preset gives way to what was chosen, and a default was not.
+            if setting in known and (self.preset is None or value != defaults[name].default):
+                chosen[setting] = value.item() if isinstance(value, np.generic) else value
+        if isinstance(self.random_state, Integral):
+            chosen["seed"] = int(self.random_state)
+        else:
+            chosen["seed"] = int(check_random_state(self.random_state).randint(1 << 31))
+        return resolve(self.preset, chosen | dict(self.settings or {}) | {"task": labels.task})
+
+    def _outputs(self, X: Documents) -> npt.NDArray[np.float32]:
+        return self.predictor().outputs(_documents(X))
+
+
+class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[misc]
+    """A classifier of documents that reads their grammars, with scikit-learn's methods.
+
+    X is a list, array, Series or Arrow array of str or bytes, or a Corpus, whose codec and alphabet
+    then replace the parameters; y are classes, or zeros and ones [N, K] for K labels of which a
+    document may have several. The share `holdout` of the documents tells which epoch was best, and
+    fit stops after `patience` epochs that were not better; with holdout=0 the last epoch's model
+    stays. `preset` is one of laconic.training.config's; parameters that are not at their default
+    win over it. `settings` are more fields of TrainingConfig. `verbose` prints a line per epoch.
+
+    After fit: classes_ (sorted), model_ (a GrammarModel: save_pretrained writes it), codec_,
+    alphabet_, labels_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (from 1).
+
+    >>> texts = ["to be or not to be", "ab ab ab ab", "be or not be", "ab ba ab ba"] * 5
+    >>> classifier = GrammarClassifier(
+    ...     embedding_size=16, width=16, max_epochs=20, learning_rate=0.01, random_state=0
+    ... )
+    >>> classifier.fit(texts, ["English", "noise"] * 10).predict(["not to be", "ba ba ab"]).tolist()
+    ['English', 'noise']
+    """
+
+    classes_: npt.NDArray[Any]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def fit(self, X: Documents, y: Any, sample_weight: Any = None) -> GrammarClassifier:
+        """Train on documents and their classes; returns self.
+
+        Documents of weight 0 are left out; the others' weights, divided by their mean, are factors
+        of the loss, not of what chooses the best epoch. Raises TypeError or ValueError for
+        documents, labels or parameters that cannot be, such as one class only.
+        """
+        documents, y, weights = self._input(X, y, sample_weight)
+        _check_labels(y)
+        with np.errstate(invalid="ignore"):  # it casts infinity to an integer, and then complains
+            kind = type_of_target(y, input_name="y")
+        if kind == "multilabel-indicator":
+            y = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+            numbers, classes = (y != 0).astype(np.float32), np.arange(y.shape[1])
+            labels = Labels("multilabel", tuple(classes.tolist()))
+        elif kind in ("binary", "multiclass"):
+            encoder = LabelEncoder()
+            numbers, classes = encoder.fit_transform(column_or_1d(y, warn=True)), encoder.classes_
+            if len(classes) < 2:
+                only = classes.tolist()[0]
+                raise ValueError(f"y has one class only, {only!r}; a classifier needs two classes")
+            labels = Labels("classification", _names(classes))
+        else:
+            raise ValueError(
+                f"Unknown label type: {kind}. y must be one class for each document, or zeros and "
+                "ones [N, K] (see MultiLabelBinarizer); GrammarRegressor predicts numbers"
+            )
+        self._fit(documents, labels, numbers, weights)
+        self.classes_ = classes  # only now: a fit that fails leaves the one before as it was
+        return self
+
+    def decision_function(self, X: Documents) -> npt.NDArray[np.float64]:
+        """Return scores, float64 [N, classes]; of two classes [N], above 0 for the second."""
+        scores = self._outputs(X).astype(np.float64)
+        binary = self.model_.config.task == "classification" and len(self.classes_) == 2
+        return scores[:, 1] - scores[:, 0] if binary else scores
+
+    def predict_proba(self, X: Documents) -> npt.NDArray[np.float64]:
+        """Return the probability of each class, or of each label on its own, float64 [N, K]."""
+        return self.predictor().probabilities(_documents(X))
+
+    def predict(self, X: Documents) -> npt.NDArray[Any]:
+        """Return the class of each document [N], or zeros and ones [N, K] for several labels."""
+        outputs = self._outputs(X)
+        if self.model_.config.task == "multilabel":
+            return (outputs > 0).astype(np.int64)
+        return np.asarray(self.classes_[outputs.argmax(axis=1)])
+
+
+class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
+    """A regressor of documents that reads their grammars: GrammarClassifier, for numbers.
+
+    >>> texts = ["a" * n for n in range(1, 21)]
+    >>> regressor = GrammarRegressor(
+    ...     codec="none", embedding_size=16, width=16, max_epochs=30, learning_rate=0.01, dropout=0,
+    ...     random_state=0,
+    ... )
+    >>> short, long = regressor.fit(texts, range(1, 21)).predict(["aaa", "a" * 18])
+    >>> bool(short < 10 < long)
+    True
+    """
+
+    def fit(self, X: Documents, y: Any, sample_weight: Any = None) -> GrammarRegressor:
+        """Train on documents and their numbers y [N]; returns self. Else as GrammarClassifier."""
+        documents, y, weights = self._input(X, y, sample_weight)
+        values = column_or_1d(y, dtype=np.float64, warn=True)
+        assert_all_finite(values, input_name="y")
+        labels = Labels.of(values, "regression")
+        self._fit(documents, labels, labels.numbers(values), weights)
+        return self
+
+    def predict(self, X: Documents) -> npt.NDArray[np.float64]:
+        """Return the number of each document, float64 [N]."""
+        outputs = self._outputs(X)
+        return self.labels_.restore(outputs[:, 0])
+
+
+def _documents(X: Documents) -> Corpus | Grammars | list[Any]:
+    """Return documents as what can be compressed or read; TypeError or ValueError with the cure."""
+    if isinstance(X, Corpus | Grammars):
+        return X
+    if isinstance(X, (str, *BYTES_LIKE)):
+        raise TypeError(f"X is one {type(X).__name__}; pass a list of documents, [document]")
+    dimensions = getattr(X, "ndim", 1)
+    if dimensions != 1:
+        raise ValueError(
+            f"Expected documents in one dimension, got {dimensions}: shape {list(X.shape)}; "
+            "pass one text for each document, such as one column, X[:, 0] or frame['text']"
+        )
+    if isinstance(X, Mapping | Set) or not isinstance(X, Iterable):
+        raise TypeError(f"X must be a list of documents, not {type(X).__name__}")
+    documents = list(X.to_pylist() if hasattr(X, "to_pylist") else X)
+    wanted = Grammar if documents and isinstance(documents[0], Grammar) else (str, *BYTES_LIKE)
+    for number, document in enumerate(documents):
+        if isinstance(document, wanted):
+            continue
+        if _is_missing(document):
+            cure = "leave it out, or pass an empty text"
+            raise ValueError(f"document {number} is missing; {cure}")
+        kind = type(document).__name__
+        raise TypeError(f"document {number} must be str or bytes, like the others, not {kind}")
+    return Grammars.concatenate(documents) if wanted is Grammar else documents
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (not isinstance(value, str | bytes) and str(value) in _MISSING)
+
+
+def _check_labels(y: Any) -> None:
+    """Raise ValueError with the row for a missing label, before NumPy makes a text of it."""
+    values = np.zeros(0) if hasattr(y, "toarray") else np.asarray(y, dtype=object)
+    for row, value in enumerate(values if values.ndim == 1 else ()):
+        if _is_missing(value):
+            raise ValueError(f"document {row} has no label; give it one, or leave it out")
+
+
+def _names(classes: npt.NDArray[Any]) -> tuple[Class, ...]:
+    """Return classes as Labels has them, or their numbers where it cannot have them."""
+    names = classes.tolist()
+    plain = all(isinstance(each, str | int) for each in names)
+    return tuple(names) if plain else tuple(range(len(names)))
+
+
+def _take(documents: Documents, rows: npt.NDArray[np.int64]) -> Documents:
+    if isinstance(documents, Corpus):
+        return documents.select(rows)
+    return documents.take(rows) if isinstance(documents, Grammars) else [documents[i] for i in rows]
+
+
+def _weights(sample_weight: Any, documents: int) -> Weights:
+    """Return weights of documents, float64 [N], of mean 1 over those that have any."""
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (documents,):
+        raise ValueError(
+            f"sample_weight has shape {list(weights.shape)}; pass one number for each of the "
+            f"{documents} documents"
+        )
+    assert_all_finite(weights, input_name="sample_weight")
+    if weights.min() < 0:
+        row = int(weights.argmin())
+        raise ValueError(f"sample_weight[{row}] is {weights[row]}; weights must not be negative")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every document; leave some in")
+    scaled: Weights = weights / weights[weights > 0].mean()
+    return scaled
+
+
+def _print(progress: Progress) -> None:
+    if progress.line is not None:
+        line = progress.line
+        figures = {"loss": line["train_loss"], "held-out loss": line["valid_loss"]}
+        figures |= {"accuracy": (line["valid"] or {}).get("accuracy")}
+        shown = [f"{name} {value:.4f}" for name, value in figures.items() if value is not None]
+        print(f"epoch {line['epoch']} of {progress.epochs}: {', '.join(shown)}")

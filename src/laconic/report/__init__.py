@@ -1,0 +1,58 @@
+"""Reports: what runs learned, how fast and from what, in one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from laconic.report.facts import RunFacts
+
+if TYPE_CHECKING:
+    from laconic.training.run import Run
+
+__all__ = ["RunFacts", "facts_of", "write_report"]
+
+
+def facts_of(run: Run, title: str | None = None) -> RunFacts:
+    """Return what a report says of a run; `title` is its folder's name unless given.
+
+    The evaluation is that of the best epoch, or of the last one if the run is not finished.
+    """
+    metrics = run.metrics()
+    evaluated = [line["valid"] for line in metrics if line.get("valid")]
+    about = dict(run.about)
+    about["task"], about["classes"] = run.labels.task, list(run.labels.classes)
+    about["codec"], about["alphabet"] = run.codec.name, str(run.alphabet)
+    return RunFacts(
+        title=title or run.folder.resolve().name,
+        config=run.config.to_json(),
+        about=about,
+        metrics=metrics,
+        evaluation=evaluated[-1] if evaluated else {},
+        defaults=type(run.config)().to_json(),
+    )
+
+
+def write_report(
+    path: str | os.PathLike[str], runs: Sequence[RunFacts], title: str | None = None
+) -> None:
+    """Write one HTML file about these runs, side by side; the same runs give the same bytes.
+
+    The file loads nothing and runs nothing. It appears when it is whole. ValueError without
+    runs, ModuleNotFoundError without matplotlib.
+    """
+    if not runs:
+        raise ValueError("a report needs at least one run")
+    from laconic.report.page import page  # matplotlib takes half a second to load
+
+    text = page(runs, title)
+    out = Path(path)
+    temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
+    try:
+        temporary.write_text(text, "utf-8", newline="\n")
+        os.replace(temporary, out)
+    finally:
+        temporary.unlink(missing_ok=True)

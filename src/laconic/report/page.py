@@ -1,0 +1,167 @@
+"""The report's page: sections one below the other, each left out where nothing is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from laconic.report import figures, outcome, tables
+from laconic.report.facts import RunFacts, mapping, real
+from laconic.report.markup import Html, element
+from laconic.report.numbers import count, decimals, duration, megabytes, percent, several
+
+__all__ = ["page"]
+
+# Nothing may be loaded from elsewhere and nothing may run: the file says so itself.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_CURVES = {
+    "accuracy": "Accuracy on held-out documents",
+    "micro_f1": "Micro-F1 on held-out documents",
+    "r2": "R² on held-out documents",
+}
+
+
+def page(runs: Sequence[RunFacts], title: str | None = None) -> str:
+    """Return the whole HTML document."""
+    heading = title or _title(runs)
+    sections = {
+        "summary": ("Summary", tables.summary(runs)),
+        "curves": ("Training", _training(runs)),
+        "outcome": ("What it gets right and wrong", outcome.outcomes(runs)),
+        "corpus": ("Corpus", tables.corpus(runs)),
+        "settings": ("Settings", tables.settings(runs)),
+        "repeat": ("Repeat it", _commands(runs)),
+        "made-with": ("Made with", tables.provenance(runs)),
+    }
+    body = [
+        element("section", element("h2", name), content, id=key)
+        for key, (name, content) in sections.items()
+        if content
+    ]
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("link", rel="icon", href="data:,"),  # else a server would be asked for one
+        element("title", heading),
+        element("style", Html(files("laconic.report").joinpath("style.css").read_text("utf-8"))),
+    )
+    header = element(
+        "header",
+        element("p", "Laconic · training report", class_="kicker"),
+        element("h1", heading),
+        element("p", _lead(runs), class_="lead"),
+        _tiles(runs),
+    )
+    footer = element("footer", "Written by Laconic, which learns from grammar-compressed text.")
+    content = element("body", header, element("main", *body), footer)
+    return f"<!DOCTYPE html>\n{element('html', head, content, lang='en')}\n"
+
+
+def _title(runs: Sequence[RunFacts]) -> str:
+    if len(runs) > 3:
+        return f"{len(runs)} runs"
+    return " and ".join(run.title for run in runs)
+
+
+def _lead(runs: Sequence[RunFacts]) -> str:
+    """What was trained, as far as it is known."""
+    run = runs[0]
+    tasks = {each.task for each in runs}
+    number = len(run.classes)
+    aim = {
+        "classification": f"Classification into {several(number, 'class', 'classes')}",
+        "multilabel": f"Choice among {several(number, 'label')}",
+        "regression": "Prediction of a number",
+    }
+    documents = {real(mapping(each.about.get("corpus")).get("documents")) for each in runs}
+    known = [each for each in documents if each is not None]
+    facts = [
+        aim.get(run.task, "") if len(tasks) == 1 and (number or run.task == "regression") else "",
+        several(known[0], "document") if len(known) == len(documents) == 1 else "",
+        tables.listed("codec", [each.codec for each in runs]),
+        tables.listed("composer", [each.composer for each in runs]),
+        tables.listed(
+            "sequence model", [str(each.config.get("sequence_model") or "") for each in runs]
+        ),
+    ]
+    return " · ".join(filter(None, facts))
+
+
+def _tiles(runs: Sequence[RunFacts]) -> Html:
+    """The figures that matter, large; where there are several runs the table shows them."""
+    if len(runs) > 1:
+        return Html()
+    run = runs[0]
+    tiles = [
+        ("accuracy", percent(run.score("accuracy")), _majority(run)),
+        ("exact matches", percent(run.score("exact")), None),
+        ("micro-F1", decimals(run.score("micro_f1")), None),
+        ("macro-F1", decimals(run.score("macro_f1")), None),
+        ("MCC", decimals(run.score("mcc")), None),
+        ("R²", decimals(run.score("r2")), None),
+        ("MAE", decimals(run.score("mae")), None),
+        ("RMSE", decimals(run.score("rmse")), None),
+        ("Spearman", decimals(run.score("spearman")), None),
+        ("training", duration(run.seconds), _speed(run)),
+        ("peak memory", megabytes(run.peak_memory_mb), None),
+    ]
+    shown = [
+        element("div", element("dt", name), element("dd", value, element("small", note or "")))
+        for name, value, note in tiles
+        if value != "–"
+    ]
+    return element("dl", *shown, class_="tiles") if shown else Html()
+
+
+def _majority(run: RunFacts) -> str:
+    majority = run.score("majority")
+    return f"largest class: {percent(majority)}" if majority is not None else ""
+
+
+def _speed(run: RunFacts) -> str:
+    speed = run.documents_per_second
+    return f"{count(speed)} documents/s" if speed is not None else ""
+
+
+def _training(runs: Sequence[RunFacts]) -> Html:
+    colours = [figures.COLOURS[k % len(figures.COLOURS)] for k in range(len(runs))]
+    losses = [
+        figures.Curve(run.curve(f"{part}_loss"), colour, part == "train")
+        for part in ("train", "valid")
+        for run, colour in zip(runs, colours, strict=True)
+    ]
+    panels = [figures.curves("loss", "Loss", losses)] if any(c.points for c in losses) else []
+    names = ["Loss"] if panels else []
+    for key, name in _CURVES.items():
+        scores = [
+            figures.Curve(run.curve("valid", key), colour, kept=run.best_epoch)
+            for run, colour in zip(runs, colours, strict=True)
+        ]
+        if any(curve.points for curve in scores):
+            panels.append(figures.curves(key.replace("_", "-"), name, scores))
+            names.append(name)
+    if not panels:
+        return Html()
+    drawn = [
+        element("div", element("h3", name), panel)
+        for name, panel in zip(names, panels, strict=True)
+    ]
+    titles = [run.title for run in runs] if len(runs) > 1 else ["held-out documents"]
+    legend = [
+        element("li", element("i", style=f"--colour:{colour}"), element("span", title))
+        for title, colour in zip(titles, colours, strict=True)
+    ]
+    if any(curve.points for curve in losses[: len(runs)]):
+        legend.append(element("li", element("i", class_="dashed"), "while training"))
+    if any(run.best_epoch is not None for run in runs):
+        legend.append(element("li", element("b"), "the epoch that was kept"))
+    return element(
+        "figure", element("div", *drawn, class_="pair"), element("ul", *legend, class_="legend")
+    )
+
+
+def _commands(runs: Sequence[RunFacts]) -> Html:
+    commands = list(dict.fromkeys(run.command for run in runs if run.command))
+    return element("pre", element("code", "\n".join(commands))) if commands else Html()

@@ -1,0 +1,268 @@
+"""Tables that put the runs side by side: scores, corpus, settings, where they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from laconic.report.facts import RunFacts, mapping, real
+from laconic.report.markup import Html, element, joined
+from laconic.report.numbers import count, decimals, duration, megabytes, percent, setting, several
+
+__all__ = ["corpus", "folded", "listed", "name", "provenance", "settings", "summary", "table"]
+
+_MOST_CLASSES = 500  # in the table of counts
+_SHOWN_CLASSES = 12  # before the rest is folded
+
+
+def name(text: str) -> Html:
+    """Return a name that a user chose: cut where it is long, whole when pointed at."""
+    return element("span", text, class_="name", title=text if len(text) > 12 else None)
+
+
+def listed(kind: str, names: Sequence[str]) -> str:
+    """Return the different names, without empty ones.
+
+    >>> listed("codec", ["repair", "", "none", "repair"]), listed("codec", ["lzd"])
+    ('codecs repair and none', 'codec lzd')
+    """
+    different = list(dict.fromkeys(filter(None, names)))
+    last = " and ".join(filter(None, [", ".join(different[:-1]), *different[-1:]]))
+    return f"{kind}{'s' if len(different) > 1 and kind else ''} {last}".strip() if different else ""
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], **attributes: str) -> Html:
+    """Return a table that scrolls by itself; a row's first cell is its heading.
+
+    A head of empty texts is left out. A cell that is a <td> or <th> already stays as it is.
+    """
+    cells = [_heading(each) for each in head]
+    top = element("thead", element("tr", *cells)) if any(head) else Html()
+    body = [
+        element("tr", element("th", row[0], scope="row"), *(_cell(each) for each in row[1:]))
+        for row in rows
+    ]
+    inner = element("table", top, element("tbody", *body), **attributes)
+    # Reachable by keyboard: what scrolls must be able to hold the focus.
+    return element("div", inner, class_="scroll", tabindex=0)
+
+
+def folded(title: str, content: Html) -> Html:
+    """Return content that opens on a click."""
+    return element("details", element("summary", title), content)
+
+
+def _heading(content: str) -> Html:
+    if isinstance(content, Html) and content.startswith("<th"):
+        return content
+    return element("th", content, scope="col")
+
+
+def _cell(content: str) -> Html:
+    if isinstance(content, Html) and content.startswith("<td"):
+        return content
+    return element("td", content)
+
+
+class _Column(NamedTuple):
+    title: str
+    value: Callable[[RunFacts], float | None]
+    shown: Callable[[float | None], str]
+    best: Callable[[list[float]], float] | None  # None: neither more nor less is better
+
+
+def _score(title: str, key: str, shown: Callable[[float | None], str], lowest: bool) -> _Column:
+    return _Column(title, lambda run: run.score(key), shown, min if lowest else max)
+
+
+_COLUMNS = (
+    _score("accuracy", "accuracy", percent, False),
+    _score("exact", "exact", percent, False),
+    _score("micro-F1", "micro_f1", decimals, False),
+    _score("macro-F1", "macro_f1", decimals, False),
+    _score("MCC", "mcc", decimals, False),
+    _score("MAE", "mae", decimals, True),
+    _score("RMSE", "rmse", decimals, True),
+    _score("R²", "r2", decimals, False),
+    _score("Spearman", "spearman", decimals, False),
+    _Column("time", lambda run: run.seconds, duration, min),
+    _Column("documents/s", lambda run: run.documents_per_second, count, max),
+    _Column("peak memory", lambda run: run.peak_memory_mb, megabytes, min),
+    _Column("sequence", lambda run: run.per_document("symbols"), count, None),
+)
+
+
+def summary(runs: Sequence[RunFacts]) -> Html:
+    """Return a row per run; the best of each column stands out where there are several."""
+    columns = [each for each in _COLUMNS if any(each.value(run) is not None for run in runs)]
+    best = {column.title: _best(column, runs) for column in columns}
+    rows = []
+    for run in runs:
+        row: list[str] = [name(run.title)]
+        row += [element("td", each or "–", class_="text") for each in (run.codec, run.composer)]
+        for column in columns:
+            shown = column.shown(column.value(run))
+            marked = "best" if shown == best[column.title] else None
+            row.append(element("td", shown, class_=marked))
+        rows.append(row)
+    head = [
+        "run",
+        *(element("th", each, scope="col", class_="text") for each in ("codec", "composer")),
+        *(each.title for each in columns),
+    ]
+    notes = [
+        "Scores are of documents held out from training."
+        if any(r.evaluation for r in runs)
+        else "",
+        "Sequence: mean symbols read per document." if columns[-1:] == [_COLUMNS[-1]] else "",
+    ]
+    note = " ".join(filter(None, notes))
+    under = element("p", note, class_="note") if note else Html()
+    return joined(table(head, rows, class_="summary"), under)
+
+
+def _best(column: _Column, runs: Sequence[RunFacts]) -> str | None:
+    """Return how the best value is shown; None where all runs show the same."""
+    known = [value for run in runs if (value := column.value(run)) is not None]
+    if column.best is None or len({column.shown(value) for value in known}) < 2:
+        return None
+    return column.shown(column.best(known))
+
+
+def corpus(runs: Sequence[RunFacts]) -> Html:
+    """Return how many documents of which classes there are and how well they compress."""
+    lines: list[tuple[str, Callable[[RunFacts], float | None], Callable[[float | None], str]]] = [
+        ("documents", lambda run: _statistic(run, "documents"), count),
+        ("held out", lambda run: _statistic(run, "validation"), count),
+        ("mean letters, n", lambda run: run.per_document("letters"), count),
+        ("mean sequence, n′", lambda run: run.per_document("symbols"), count),
+        ("mean rules", lambda run: run.per_document("rules"), count),
+        ("n / n′", _ratio, lambda value: decimals(value, 2)),
+    ]
+    rows = [
+        [title, *(shown(value(run)) for run in runs)]
+        for title, value, shown in lines
+        if any(value(run) is not None for run in runs)
+    ]
+    parts = [table(["", *_titles(runs)], rows)] if rows else []
+    counted = [mapping(mapping(run.about.get("corpus")).get("classes")) for run in runs]
+    # Runs that are compared mostly read the same documents: these are counted once.
+    different = [each for k, each in enumerate(counted) if each and each not in counted[:k]]
+    parts += [element("div", _classes(each)) for each in different]
+    return element("div", *parts, class_="pair") if parts else Html()
+
+
+def _classes(classes: Mapping[str, object]) -> Html:
+    numbers = {str(key): real(value) or 0 for key, value in classes.items()}
+    total, most = sum(numbers.values()), max(numbers.values(), default=0)
+    rows = [
+        [
+            name(key),
+            count(number),
+            percent(number / total if total else None),
+            element(
+                "td",
+                element("span", class_="bar", style=f"width:{100 * number / (most or 1):.1f}%"),
+                class_="gauge",
+            ),
+        ]
+        for key, number in list(numbers.items())[:_MOST_CLASSES]
+    ]
+    head = ["class", "documents", "share", ""]
+    parts = [table(head, rows[:_SHOWN_CLASSES], class_="classes")]
+    if len(rows) > _SHOWN_CLASSES:
+        rest = several(len(rows) - _SHOWN_CLASSES, "more class", "more classes")
+        parts.append(folded(rest, table(head, rows[_SHOWN_CLASSES:], class_="classes")))
+    if len(numbers) > len(rows):
+        left = several(len(numbers) - len(rows), "further class", "further classes")
+        parts.append(element("p", f"{left} left out.", class_="note"))
+    return joined(*parts)
+
+
+def _statistic(run: RunFacts, key: str) -> float | None:
+    return real(mapping(run.about.get("corpus")).get(key))
+
+
+def _ratio(run: RunFacts) -> float | None:
+    letters, symbols = run.per_document("letters"), run.per_document("symbols")
+    return letters / symbols if letters is not None and symbols else None
+
+
+def settings(runs: Sequence[RunFacts]) -> Html:
+    """Return first what differs from the defaults or between runs, then the rest, folded."""
+    keys = list(dict.fromkeys(key for run in runs for key in run.config))
+    if not keys:
+        return Html()
+    missing = object()
+    changed: list[list[str]] = []
+    rest: list[list[str]] = []
+    for key in keys:
+        values = [run.config.get(key, missing) for run in runs]
+        same = all(
+            value == run.defaults.get(key, missing) for run, value in zip(runs, values, strict=True)
+        )
+        shown = ["–" if value is missing else setting(value) for value in values]
+        (rest if same else changed).append([str(key), *map(_value, shown)])
+    head = ["", *_titles(runs)]
+    parts = []
+    if changed:
+        parts.append(table(head, changed, class_="facts"))
+    else:
+        parts.append(element("p", "All settings are the defaults."))
+    if rest:
+        title = f"{several(len(rest), 'setting')} left at the default"
+        parts.append(folded(title, table(head, rest, class_="facts")))
+    return joined(*parts)
+
+
+def provenance(runs: Sequence[RunFacts]) -> Html:
+    """Return when, where and with which versions the runs were made."""
+    parameters = [real(run.about.get("parameters")) for run in runs]
+    facts: dict[str, list[object]] = {
+        "date": [_date(run.about.get("date")) for run in runs],
+        "machine": [run.about.get("machine") for run in runs],
+        "corpus": [mapping(run.about.get("corpus")).get("path") for run in runs],
+        "alphabet": [run.about.get("alphabet") for run in runs],
+        "parameters": [None if each is None else count(each) for each in parameters],
+        "seed": [run.config.get("seed") for run in runs],
+    }
+    versions = [mapping(run.about.get("versions")) for run in runs]
+    for key in dict.fromkeys(key for each in versions for key in each):
+        facts[str(key)] = [each.get(key) for each in versions]
+    known = {
+        title: ["–" if value is None else setting(value) for value in values]
+        for title, values in facts.items()
+        if any(value is not None for value in values)
+    }
+    if not known:
+        return Html()
+    if all(len(set(values)) == 1 for values in known.values()):
+        return table([], [[t, _value(v[0])] for t, v in known.items()], class_="facts")
+    rows = [
+        [title, _value(values[0], len(runs))]
+        if len(set(values)) == 1
+        else [title, *map(_value, values)]
+        for title, values in known.items()
+    ]
+    return table(["", *_titles(runs)], rows, class_="facts")
+
+
+def _date(value: object) -> object:
+    """Return a moment as people write it; what is none as it is."""
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError:
+        return value
+    if moment.tzinfo is None:
+        return value
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _value(text: str, columns: int | None = None) -> Html:
+    return element("td", text, class_="value", colspan=columns)
+
+
+def _titles(runs: Sequence[RunFacts]) -> list[Html]:
+    """Heads of columns; a single run needs none."""
+    return [name(run.title) for run in runs] if len(runs) > 1 else [Html()]

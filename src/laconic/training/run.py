@@ -1,0 +1,133 @@
+"""A run's folder: the settings, what the labels mean, the best model, checkpoints, metrics."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from laconic.alphabet import Alphabet
+from laconic.codecs import Codec
+from laconic.nn import GrammarModel
+from laconic.training.checkpoint import Checkpoints, read_json, write_whole
+from laconic.training.config import TrainingConfig
+from laconic.training.data import Labels
+
+__all__ = ["Run", "RunError", "about_corpus"]
+
+_OURS = {"config.json", "about.json", "model", "checkpoints", "metrics.jsonl", "report.html"}
+
+
+class RunError(ValueError):
+    """A folder that is no run, or whose files are damaged; names what is wrong."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a training left in its folder.
+
+    - config.json: the settings, all of them
+    - about.json: codec, alphabet, labels, figures of the corpus, versions, command
+    - model/: the model of the best epoch, as GrammarModel.from_pretrained reads it
+    - metrics.jsonl: a line for each epoch; the last one of a finished run has "done"
+    - checkpoints/: where to go on
+    """
+
+    folder: Path
+    config: TrainingConfig
+    labels: Labels
+    codec: Codec
+    alphabet: Alphabet
+    about: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Run:
+        """Return the run in a folder; RunError says what is missing or damaged."""
+        folder = Path(folder)
+        if not folder.exists():
+            raise RunError(f"{folder} does not exist; laconic train makes runs")
+        if folder.is_file():
+            what = "a corpus" if folder.suffix == ".parquet" else "a file"
+            raise RunError(f"{folder} is {what}, not a run; a run is a folder from laconic train")
+        if not (folder / "config.json").is_file():
+            what = "holds a corpus, not" if any(folder.glob("*.parquet")) else "is not"
+            raise RunError(f"{folder} {what} a run: config.json is missing")
+        path = folder / "config.json"
+        try:
+            config = TrainingConfig.from_json(read_json(path))
+            path = folder / "about.json"
+            about = read_json(path)
+            labels = Labels.from_json(about["labels"])
+            codec = Codec(**about["codec"])
+            alphabet = Alphabet.from_json(json.dumps(about["alphabet"]))
+        except FileNotFoundError:
+            raise RunError(f"{folder} is no whole run: {path.name} is missing") from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise RunError(f"{path} is damaged: {error}") from None
+        return cls(folder, config, labels, codec, alphabet, about)
+
+    @classmethod
+    def create(cls, folder: Path, config: TrainingConfig, about: dict[str, Any]) -> Run:
+        """Begin a run; RunError if something is in the way."""
+        if (folder / "config.json").exists():
+            raise RunError(f"{folder} holds a run; go on with --resume, or choose another folder")
+        if folder.is_file():
+            raise RunError(f"{folder} is a file; a run needs a folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        others = {each.name.removesuffix(".partial") for each in folder.iterdir()} - _OURS
+        if others:
+            raise RunError(f"{folder} holds {min(others)}, and no run; choose another folder")
+        # The config comes last: it makes the folder a run.
+        write_whole(folder / "about.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(config.to_json(), indent=2, ensure_ascii=False) + "\n"
+        write_whole(folder / "config.json", text)
+        return cls.open(folder)
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Where to go on."""
+        return Checkpoints(self.folder / "checkpoints")
+
+    @property
+    def metrics_path(self) -> Path:
+        """The file with a line for each epoch."""
+        return self.folder / "metrics.jsonl"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the documents and labels; empty if unknown."""
+        return str(self.about.get("fingerprint", ""))
+
+    def model(self, device: str = "cpu") -> GrammarModel:
+        """Return the model of the best epoch, ready to predict."""
+        folder = self.folder / "model"
+        if not (folder / "model.safetensors").is_file():
+            raise RunError(f"{self.folder} has no model yet: no epoch is done; use train --resume")
+        return GrammarModel.from_pretrained(folder, device=device)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return the lines of metrics.jsonl; one that was cut off is left out."""
+        if not self.metrics_path.exists():
+            return []
+        text, lines = self.metrics_path.read_text("utf-8"), []
+        for number, line in enumerate(text.splitlines(keepends=True), 1):
+            if line.endswith("\n"):
+                try:
+                    lines.append(json.loads(line))
+                except ValueError as error:
+                    raise RunError(f"{self.metrics_path}, line {number}: {error}") from None
+        return lines
+
+    @property
+    def finished(self) -> bool:
+        """Whether the training came to its end."""
+        lines = self.metrics()
+        return bool(lines) and lines[-1].get("done") is True
+
+
+def about_corpus(codec: Codec, alphabet: Alphabet) -> dict[str, Any]:
+    """Return codec and alphabet as JSON, the way Run.open reads them."""
+    return {"codec": asdict(codec), "alphabet": json.loads(alphabet.to_json())}

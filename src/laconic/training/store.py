@@ -1,0 +1,277 @@
+"""What a training keeps: in a run's folder, or without one in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from laconic.batching import GrammarDataset
+from laconic.corpus import Corpus
+from laconic.nn import GrammarModel
+from laconic.training.checkpoint import (
+    CheckpointError,
+    Position,
+    append_line,
+    cut_lines,
+    sweep,
+    write_model,
+)
+from laconic.training.config import TrainingConfig
+from laconic.training.data import Labels, Part
+from laconic.training.machine import TrainingError, random_states, set_random_states
+from laconic.training.run import Run, RunError, about_corpus
+
+__all__ = ["Store", "TrainingError"]
+
+# These do not change what comes out.
+_FREE = {"checkpoint_minutes", "workers", "trackers"}
+
+
+class Store:
+    """Keeps checkpoints, metrics and the best model; only the main process writes.
+
+    Methods are called by all processes, in the same order.
+    """
+
+    def __init__(self, folder: Path | None, config: TrainingConfig, accelerator: Accelerator):
+        self._folder, self._config, self._accelerator = folder, config, accelerator
+        self._run: Run | None = None
+        self._best: dict[str, Tensor] = {}
+        self._saved = time.monotonic()
+        self.history: list[dict[str, Any]] = []
+        self.finished = False
+
+    def open(
+        self,
+        source: Corpus | GrammarDataset,
+        training: Part,
+        validation: Part | None,
+        labels: Labels,
+        model: GrammarModel,
+        optimizer: torch.optim.Optimizer,
+        resume: bool,
+        notes: Mapping[str, Any],
+    ) -> Position:
+        """Begin a run, or go on: then model, optimizer and random states are those of it."""
+        trackers = {name: str(value) for name, value in self._config.to_json().items()}
+        if self._config.trackers:
+            self._accelerator.init_trackers("laconic", config=trackers)
+        if self._folder is None:
+            return Position()
+        if not isinstance(source, Corpus):
+            raise TypeError("a run needs a corpus: a dataset does not know its codec and alphabet")
+        self._wait()
+        there = (self._folder / "config.json").exists()
+        about = _about(source, training, validation, labels, model)
+        for name, value in notes.items():
+            known = about.get(name)
+            about[name] = known | value if isinstance(known, dict) else value
+        self._wait()
+        if not (there and resume):
+            if self._main:
+                with self._full_disk():
+                    Run.create(self._folder, self._config, about)
+            self._wait()
+            self._run = Run.open(self._folder)
+            return Position()
+        self._run = Run.open(self._folder)
+        self._check_same(self._run, about["fingerprint"])
+        if self._run.finished:
+            self.history, self.finished = self._run.metrics(), True
+            model.load_state_dict(self._run.model().state_dict())
+            return Position()
+        return self._resume(self._run, model, optimizer)
+
+    def _check_same(self, run: Run, fingerprint: str) -> None:
+        mine, theirs = self._config.to_json(), run.config.to_json()
+        differ = [name for name in mine if mine[name] != theirs[name] and name not in _FREE]
+        if differ:
+            told = ", ".join(f"{name} was {theirs[name]}, now {mine[name]}" for name in differ)
+            raise RunError(f"{run.folder} was begun with other settings: {told}")
+        if run.fingerprint != fingerprint:
+            raise RunError(f"{run.folder} was begun with other documents or labels")
+
+    def _resume(self, run: Run, model: GrammarModel, optimizer: torch.optim.Optimizer) -> Position:
+        if self._main:
+            sweep([run.folder, run.checkpoints.folder])
+        self._wait()
+        loaded = run.checkpoints.load(model, optimizer)
+        at, states = loaded or (Position(processes=self._accelerator.num_processes), {})
+        if at.processes != self._accelerator.num_processes:
+            raise RunError(f"{run.folder} was begun on {at.processes} processes; use as many")
+        if loaded:
+            try:
+                set_random_states(self._accelerator, states)
+            except ValueError as error:
+                path = run.checkpoints.whole()[-1] / "optimizer.safetensors"
+                raise CheckpointError(f"{path}: {error}") from None
+        if self._main:
+            with self._full_disk():
+                cut_lines(run.metrics_path, at.lines)
+        self._wait()
+        self.history = run.metrics()
+        if self._main and at.best_epoch is not None and at.best_epoch == at.epoch and not at.batch:
+            # It may have been killed between the checkpoint and the model.
+            with self._full_disk():
+                write_model(model, run.folder / "model")
+        self._wait()
+        return at
+
+    def due(self) -> bool:
+        """Return whether a checkpoint should be saved by now; the same in all processes."""
+        if self._run is None:
+            return False
+        due = time.monotonic() - self._saved >= 60 * self._config.checkpoint_minutes
+        if self._accelerator.num_processes > 1:
+            # The clock of the main process decides.
+            vote = torch.tensor([float(due and self._main)], device=self._accelerator.device)
+            due = bool(self._accelerator.reduce(vote, "sum").item())
+        return due
+
+    def save(self, at: Position, model: GrammarModel, optimizer: torch.optim.Optimizer) -> None:
+        """Write a checkpoint; TrainingError if weights are no numbers any more."""
+        if self._run is None:
+            return
+        for weight in model.parameters():
+            if not bool(torch.isfinite(weight).all()):
+                raise TrainingError.of_loss(float("nan"), at.epoch + 1, at.step)
+        states = random_states(self._accelerator)
+        if self._main:
+            processes = self._accelerator.num_processes
+            at = replace(at, lines=len(self.history), processes=processes)
+            with self._full_disk():
+                self._run.checkpoints.save(at, model, optimizer, states)
+        self._wait()
+        self._saved = time.monotonic()
+
+    def end_epoch(
+        self,
+        at: Position,
+        line: dict[str, Any],
+        model: GrammarModel,
+        optimizer: torch.optim.Optimizer,
+    ) -> None:
+        """Keep an epoch: its line, a checkpoint, and the model if there is no better one.
+
+        In this order: after a kill, lines that the checkpoint does not know are cut off, and a
+        model that it knows to be the best is written again.
+        """
+        self._add(line)
+        self.save(at, model, optimizer)
+        if at.best_epoch == at.epoch:
+            if self._run is None:
+                weights = model.state_dict().items()
+                self._best = {name: weight.detach().cpu().clone() for name, weight in weights}
+            elif self._main:
+                with self._full_disk():
+                    write_model(model, self._run.folder / "model")
+        self._wait()
+
+    def restore_best(self, model: GrammarModel) -> None:
+        """Give the model the weights of the best epoch."""
+        self._wait()
+        model.load_state_dict(self._run.model().state_dict() if self._run else self._best)
+
+    def finish(self, line: dict[str, Any]) -> None:
+        """Write the last line, which says that the run is finished."""
+        self._add(line)
+        for tracker in self._accelerator.trackers if self._config.trackers else ():
+            tracker.finish()
+        self._wait()
+
+    def _add(self, line: dict[str, Any]) -> None:
+        self.history.append(line)
+        if self._run is not None and self._main:
+            with self._full_disk():
+                append_line(self._run.metrics_path, line)
+        if self._config.trackers and "epoch" in line:
+            figures = {f"valid/{name}": value for name, value in (line["valid"] or {}).items()}
+            plain = {k: v for k, v in (line | figures).items() if isinstance(v, int | float)}
+            self._accelerator.log(plain, step=line["step"])
+
+    @property
+    def _main(self) -> bool:
+        return bool(self._accelerator.is_main_process)
+
+    def _wait(self) -> None:
+        self._accelerator.wait_for_everyone()
+
+    @contextmanager
+    def _full_disk(self) -> Any:
+        try:
+            yield
+        except OSError as error:
+            told = error.strerror or str(error)
+            raise TrainingError(
+                f"{self._folder} cannot be written to: {told}; what was written before is whole: "
+                "make room and go on with --resume"
+            ) from error
+
+
+def _about(
+    corpus: Corpus, training: Part, validation: Part | None, labels: Labels, model: GrammarModel
+) -> dict[str, Any]:
+    grammars = training.dataset.grammars
+    parts = [training, *([validation] if validation else [])]
+    counted: dict[str, int] = {}
+    if labels.task == "classification":
+        counts = np.bincount(np.concatenate([each.targets for each in parts]))
+        counted = {str(labels.classes[k]): int(n) for k, n in enumerate(counts)}
+    return {
+        "task": labels.task,
+        "classes": list(labels.classes),
+        "labels": labels.to_json(),
+        **about_corpus(corpus.codec, corpus.alphabet),
+        "corpus": {
+            "documents": len(grammars),
+            "letters": int(grammars.expanded_lengths.sum()),
+            "symbols": len(grammars.sequence),
+            "rules": len(grammars.rules),
+            "classes": counted,
+            "training": len(training),
+            "validation": len(validation) if validation else 0,
+        },
+        "parameters": sum(each.numel() for each in model.parameters()),
+        "versions": {name: metadata.version(name) for name in ("laconic", "torch", "accelerate")},
+        "machine": _machine(model),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "fingerprint": _fingerprint(parts),
+    }
+
+
+def _machine(model: GrammarModel) -> str:
+    device = next(model.parameters()).device
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()}, {os.cpu_count()} processors"
+
+
+def _fingerprint(parts: list[Part]) -> str:
+    """Return a digest of documents, labels and who validates; O(bytes)."""
+    digest = hashlib.sha256()
+    for part in parts:
+        grammars = part.dataset.grammars
+        for array in (
+            grammars.rules,
+            grammars.rule_offsets,
+            grammars.sequence,
+            grammars.sequence_offsets,
+            part.rows,
+            part.targets,
+        ):
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()

@@ -1,0 +1,207 @@
+"""`laconic train` and `laconic evaluate`, as a user would type them; kills and two processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kill_training
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from laconic import Corpus, samples
+from laconic.cli import app
+from laconic.training.run import Run
+
+SMALL = ["--embedding-size", "8", "--width", "8", "--epochs", "2", "--batch-size", "16"]
+
+
+def laconic(*words: str | Path) -> None:
+    """Run in this process, which is faster; errors are raised."""
+    app([str(word) for word in words], exit_on_error=False, result_action="return_value")
+
+
+def run(*words: str | Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus to learn from, one to test with, and a run."""
+    folder = tmp_path_factory.mktemp("commands")
+    sample = samples.load("kjv")
+    for name, part in {"train": sample.train, "test": sample.test}.items():
+        texts = [text[:100] for text in part.documents[:80]]
+        Corpus.from_documents(texts, part.labels[:80]).write(folder / f"{name}.parquet")
+    laconic("train", folder / "train.parquet", "-o", folder / "run", *SMALL)
+    return folder
+
+
+def test_train(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "runs/x"
+    laconic("train", folder / "train.parquet", "-o", out, *SMALL)
+    said, progress = capsys.readouterr()
+    lines = said.splitlines()
+    assert lines[0].split() == [
+        "epoch",
+        "train",
+        "loss",
+        "valid",
+        "loss",
+        "valid",
+        "docs/s",
+        "seconds",
+    ]
+    assert [line.split()[0] for line in lines[1:3]] == ["1", "2"]
+    assert lines[3].startswith(f"{out}: epoch ")
+    assert f"laconic evaluate {out} test.parquet" in said
+    assert progress == ""
+    found = {path.name for path in out.iterdir()}
+    assert found == {
+        "config.json",
+        "about.json",
+        "model",
+        "checkpoints",
+        "metrics.jsonl",
+        "report.html",
+    }
+    about = json.loads((out / "about.json").read_text())
+    assert about["corpus"]["path"] == str(folder / "train.parquet")
+    assert about["corpus"]["documents"] == 80
+    assert about["corpus"]["training"] == 64
+    assert (out / "model/model.safetensors").read_bytes() == (
+        folder / "run/model/model.safetensors"
+    ).read_bytes()
+
+
+def test_settings_from_flags_file_and_preset(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml = tmp_path / "big.toml"
+    toml.write_text('preset = "fast"\nepochs = 7\nwidth = 9\nholdout = 0.5\n')
+    out, corpus = tmp_path / "run", folder / "train.parquet"
+    flags = ["--config", toml, "--epochs", "1", "--embedding-size", "6", "--no-graphs"]
+    laconic("train", corpus, "-o", out, *flags, "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert told["valid"]["documents"] == 40
+    assert told["epochs"] == told["best_epoch"] == 1
+    config = Run.open(out).config
+    assert (config.preset, config.epochs, config.width) == ("fast", 1, 9)
+    assert (config.embedding_size, config.graphs) == (6, False)
+    toml.write_text("epoch = 7\n")
+    with pytest.raises(ValueError, match=r"big.toml: no setting 'epoch'; did you mean 'epochs'"):
+        laconic("train", corpus, "-o", tmp_path / "other", "--config", toml)
+    with pytest.raises(Exception, match="--learning-rate"):
+        laconic("train", corpus, "-o", tmp_path / "other", "--learnin-rate", "1")
+    assert not (tmp_path / "other").exists()
+    # What is not said again is as it was.
+    laconic("train", corpus, "-o", out, "--resume")
+    with pytest.raises(ValueError, match="other settings: epochs was 1, now 3"):
+        laconic("train", corpus, "-o", out, "--resume", "--epochs", "3")
+
+
+def test_evaluate(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    laconic("evaluate", folder / "run", folder / "test.parquet", "-o", tmp_path / "m.json")
+    said = capsys.readouterr().out
+    assert "80 documents" in said
+    for word in ("accuracy", "macro-F1", "MCC", "calibration error", "is / predicted", "prophets"):
+        assert word in said
+    laconic("evaluate", folder / "run", folder / "test.parquet", "--json", "--batch-size", "7")
+    told = json.loads(capsys.readouterr().out)
+    written = json.loads((tmp_path / "m.json").read_text())
+    assert told["accuracy"] == written["accuracy"]
+    assert told["loss"] == pytest.approx(written["loss"], abs=1e-6)
+    assert sum(map(sum, told["confusion"])) == 80
+    corpus = Corpus.from_documents(["in the beginning"], ["law"], codec="lzd")
+    corpus.write(tmp_path / "lzd.parquet")
+    laconic("evaluate", folder / "run", tmp_path / "lzd.parquet")
+    assert "compressed with Codec(name='lzd'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "alphabet", "told"),
+    [
+        (
+            "ACGT",
+            ["law"],
+            "dna",
+            r"is over Alphabet.dna\(\), but .*trained over Alphabet.bytes\(\)",
+        ),
+        ("abc", ["Dune"], "bytes", "document 0 is of class 'Dune', unseen in training; known are"),
+        ("abc", [None], "bytes", "document 0 has no label"),
+        ("abc", None, "bytes", "has no labels"),
+    ],
+)
+def test_corpora_that_do_not_fit(
+    folder: Path, tmp_path: Path, text: str, labels: list[Any] | None, alphabet: str, told: str
+) -> None:
+    path = tmp_path / "bad.parquet"
+    Corpus.from_documents([text], labels, alphabet=alphabet).write(path)
+    with pytest.raises(ValueError, match=told):
+        laconic("evaluate", folder / "run", path)
+    if alphabet == "bytes" and labels != ["Dune"]:
+        with pytest.raises(ValueError, match=told):
+            laconic("train", path, "-o", tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+def test_errors_are_one_line(folder: Path, tmp_path: Path) -> None:
+    corpus = folder / "train.parquet"
+    done = run("laconic", "evaluate", corpus, corpus, status=1)
+    assert done.stderr == (
+        f"laconic: {corpus} is a corpus, not a run; a run is a folder from laconic train\n"
+    )
+    with pytest.raises(FileNotFoundError, match=r"none.parquet does not exist"):
+        laconic("train", tmp_path / "none.parquet", "-o", tmp_path / "x")
+    done = run("laconic", "train", corpus, "-o", folder / "run", "--debug", status=1)
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.splitlines()[-1].endswith("go on with --resume, or choose another folder")
+
+
+def test_two_processes_are_as_good_as_one(folder: Path, tmp_path: Path) -> None:
+    """The same global batches give the same weights, and only one process writes and prints."""
+    words = ["train", str(folder / "train.parquet"), "--dropout", "0", "--checkpoint-minutes", "0"]
+    two = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "laconic"]
+    done = run(*two, *words, "-o", tmp_path / "two", *SMALL[:-1], "8")
+    assert done.stdout.count("epoch  train loss") == 1
+    laconic(*words, "-o", tmp_path / "one", *SMALL)
+    one = load_file(tmp_path / "one/model/model.safetensors")
+    other = load_file(tmp_path / "two/model/model.safetensors")
+    for name, weight in one.items():
+        torch.testing.assert_close(other[name], weight, atol=1e-6, rtol=0)
+    mine, theirs = (Run.open(tmp_path / name).metrics() for name in ("one", "two"))
+    for a, b in zip(mine[:-1], theirs[:-1], strict=True):
+        assert b["train_loss"] == pytest.approx(a["train_loss"], abs=1e-6)
+        assert b["valid_loss"] == pytest.approx(a["valid_loss"], abs=1e-6)
+
+
+def test_what_is_killed_can_go_on() -> None:
+    """As `python tools/kill_training.py --times 1`: this seed kills twice, then lets it end."""
+    report = kill_training.campaign(times=1, seed=0, documents=60, epochs=2, minutes=("0",))
+    assert not report.findings, str(report)
+    assert report.counts["killed"] + report.counts["ended before it could be killed"] >= 1
+
+
+def test_findings_are_reported(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """A tool that never finds anything would look just like one that works."""
+    outcomes = iter(range(10))
+
+    def train_quickly(corpus: Path, out: Path, *_: Any) -> subprocess.Popen[str]:
+        out.mkdir(exist_ok=True)
+        (out / "model.partial").touch()
+        return subprocess.Popen([sys.executable, "-c", ""], text=True, stderr=subprocess.PIPE)
+
+    monkeypatch.setattr(kill_training, "start", train_quickly)
+    monkeypatch.setattr(
+        kill_training, "outcome", lambda out: {"metrics": [{"step": 1}, {"done": next(outcomes)}]}
+    )
+    report = kill_training.campaign(times=1, seed=1, documents=2, epochs=1, minutes=("0",))
+    assert any(finding.endswith("metrics is another") for finding in report.findings)
+    assert any(finding.endswith("model.partial is left over") for finding in report.findings)

@@ -1,0 +1,336 @@
+"""The loop, in this process: what comes out, also after interruptions, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from laconic import Corpus, compress_many, samples
+from laconic.batching import GrammarDataset, LengthSampler, collate
+from laconic.nn import GrammarModel
+from laconic.training import checkpoint
+from laconic.training.checkpoint import Checkpoints
+from laconic.training.config import ConfigError, TrainingConfig
+from laconic.training.data import LabelError, Labels, Part
+from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
+from laconic.training.run import Run, RunError
+from laconic.training.schedule import learning_rate
+
+TINY = TrainingConfig(embedding_size=16, width=16, epochs=3, batch_size=16, dropout=0.2, seed=5)
+TIMES = ("seconds", "documents_per_s", "peak_memory_mb")
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    split = samples.load("kjv").train
+    texts = [text[:120] for text in split.documents[:100]]
+    return Corpus.from_documents(texts, split.labels[:100])
+
+
+def weights(trained: Trained) -> dict[str, torch.Tensor]:
+    return trained.model.state_dict()
+
+
+def same(a: Trained, b: Trained) -> bool:
+    equal = all(torch.equal(weights(a)[name], weights(b)[name]) for name in weights(a))
+    return equal and timeless(a.history) == timeless(b.history)
+
+
+def timeless(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in line.items() if k not in TIMES} for line in lines]
+
+
+class Stop(Exception):  # noqa: N818
+    """Somebody pulled the plug."""
+
+
+def stop_at(epoch: int, step: int) -> Callable[[Progress], None]:
+    def progress(at: Progress) -> None:
+        if at.epoch == epoch and at.step == step:
+            raise Stop
+
+    return progress
+
+
+def test_the_same_seed_gives_the_same_weights(corpus: Corpus) -> None:
+    before = torch.get_rng_state()
+    one, two = train(corpus, TINY), train(corpus, TINY)
+    assert same(one, two)
+    assert torch.equal(torch.get_rng_state(), before), "others' random numbers are left alone"
+    assert not same(one, train(corpus, replace(TINY, seed=6)))
+    assert [line["epoch"] for line in one.history[:-1]] == [1, 2, 3]
+    assert one.history[-1]["done"] is True
+    best = one.history[one.best_epoch - 1]["valid"]
+    assert one.history[-1]["valid"]["accuracy"] == best["accuracy"]
+    assert one.history[-1]["valid"]["loss"] == pytest.approx(best["loss"])
+
+
+def test_it_learns() -> None:
+    texts = ["abab" * n if n % 2 else "cdcd" * n for n in range(1, 60)]
+    corpus = Corpus.from_documents(texts, [n % 2 for n in range(1, 60)])
+    trained = train(corpus, replace(TINY, learning_rate=0.02, epochs=5))
+    assert trained.history[-1]["valid"]["accuracy"] == 1.0
+    assert trained.labels.classes == (0, 1)
+
+
+@pytest.mark.parametrize("minutes", [0.0, 60.0])
+@pytest.mark.parametrize("where", [(1, 1), (2, 3), (2, 5), (3, 1)])
+def test_resumed_is_as_if_nothing_had_been(
+    corpus: Corpus, tmp_path: Path, where: tuple[int, int], minutes: float
+) -> None:
+    config = replace(TINY, checkpoint_minutes=minutes)
+    whole = train(corpus, TINY)
+    for at in (where, (3, 4)):
+        with pytest.raises(Stop):
+            train(corpus, config, tmp_path / "run", resume=True, progress=stop_at(*at))
+    seen: list[Progress] = []
+    resumed = train(corpus, config, tmp_path / "run", resume=True, progress=seen.append)
+    assert same(whole, resumed)
+    if minutes == 0:
+        # Stop is raised after the checkpoint of step 4.
+        assert (seen[0].epoch, seen[0].step) == (3, 5)
+    run = Run.open(tmp_path / "run")
+    assert timeless(run.metrics()) == timeless(whole.history)
+    assert run.finished
+    for name, weight in run.model().state_dict().items():
+        assert torch.equal(weight, weights(whole)[name])
+    assert len(run.checkpoints.whole()) == 2
+    again = train(corpus, config, tmp_path / "run", resume=True)
+    assert same(again, whole)
+
+
+def test_accumulated_and_resumed(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, accumulate=2, checkpoint_minutes=0.0, optimizer="adamw", workers=1)
+    config = replace(config, documents_per_epoch=50, weight_decay=0.1)
+    whole = train(corpus, replace(config, workers=0))
+    assert whole.history[0]["step"] == 2, "50 documents are 4 batches"
+    with pytest.raises(Stop):
+        train(corpus, config, tmp_path / "run", progress=stop_at(2, 1))
+    assert same(train(corpus, config, tmp_path / "run", resume=True), whole)
+
+
+def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:
+    """Plain steps by hand, with batches of different sizes accumulated and one left over."""
+    config = replace(TINY, epochs=1, dropout=0.0, clip=0.5, accumulate=4, holdout=0.0, batch_size=7)
+    config = replace(config, class_weights=True, label_smoothing=0.1)
+    trained = train(corpus, config, weights=np.linspace(0.5, 2, len(corpus)))
+    labels = Labels.of(corpus.labels)
+    dataset = GrammarDataset(corpus, labels.numbers(corpus.labels))
+    groups = list(LengthSampler(dataset.counts, 7, seed=config.seed))
+    rows = [groups[n : n + 4] for n in range(0, len(groups), 4)]
+    assert len(rows[-1]) < 4
+    torch.manual_seed(config.seed)
+    model = GrammarModel(config.model(256, labels.outputs, labels.task))
+    optimizer = torch.optim.Adam(model.parameters())
+    numbers = dataset.labels.numpy() if dataset.labels is not None else np.zeros(0)
+    counts = np.bincount(numbers)
+    by_document = np.linspace(0.5, 2, len(corpus)) * len(corpus) / (len(counts) * counts[numbers])
+    for step, group in enumerate(rows):
+        optimizer.param_groups[0]["lr"] = learning_rate(config, step, len(rows))
+        chosen = [row for part in group for row in part]
+        batch = collate(corpus.grammars.take(np.array(chosen)))
+        loss = torch.nn.functional.cross_entropy(
+            model(batch), torch.tensor(numbers[chosen]), label_smoothing=0.1, reduction="none"
+        )
+        loss = (loss * torch.tensor(by_document[chosen], dtype=torch.float32)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(weights(trained)[name], weight, atol=1e-5, rtol=0)
+
+
+def test_outputs_are_in_the_order_of_documents(corpus: Corpus) -> None:
+    labels = Labels.of(corpus.labels)
+    dataset = GrammarDataset(corpus, labels.numbers(corpus.labels))
+    model = GrammarModel(TINY.model(256, labels.outputs, labels.task)).train()
+    rows = np.array([5, 90, 17, 3])
+    found = outputs_of(model, Part(dataset, rows), replace(TINY, batch_size=3))
+    assert model.training
+    wanted = model.eval()(collate(corpus.grammars.take(rows))).detach().numpy()
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_regression_from_end_to_end(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    shares = rng.random(150)
+    texts = ["".join(rng.choice(["a", "b"], 60, p=[p, 1 - p])) for p in shares]
+    corpus = Corpus.from_documents(texts, 100 + 50 * shares)
+    config = replace(TINY, learning_rate=0.01, epochs=8, dropout=0.0, pooling="mean")
+    trained = train(corpus, config, tmp_path / "run")
+    figures = trained.history[-1]["valid"]
+    assert figures["r2"] > 0.5
+    assert figures["spearman"] > 0.7
+    assert figures["mae"] < 10, "in the units of the labels"
+    assert Run.open(tmp_path / "run").labels == trained.labels
+
+
+def test_several_labels_from_end_to_end(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = [[name for name in ("xy", "qr") if rng.random() < 0.5] for _ in range(150)]
+    texts = ["ab" * 5 + "".join(each * 4 for each in names) + "ab" * 3 for names in labels]
+    corpus = Corpus.from_documents(texts, labels)
+    trained = train(corpus, replace(TINY, learning_rate=0.02, epochs=8), tmp_path / "run")
+    assert trained.labels.task == "multilabel"
+    assert trained.history[-1]["valid"]["micro_f1"] > 0.9
+    assert trained.history[-1]["valid"]["exact"] > 0.8
+
+
+def test_patience(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, epochs=50, patience=2, learning_rate=0.2, schedule="constant")
+    trained = train(corpus, config, tmp_path / "run")
+    done = len(trained.history) - 1
+    assert done < 50
+    assert done - trained.best_epoch == 2
+    shutil.copytree(tmp_path / "run", tmp_path / "cut")
+    lines = (tmp_path / "cut/metrics.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "cut/metrics.jsonl").write_text("".join(lines[:-1]) + '{"done"')
+    again = train(corpus, config, tmp_path / "cut", resume=True)
+    assert same(again, trained), "nothing is trained after the end"
+
+
+def test_validation_by_another_corpus(corpus: Corpus) -> None:
+    valid = corpus[:30]
+    trained = train(corpus, replace(TINY, epochs=1), valid=valid)
+    assert trained.history[-1]["valid"]["documents"] == 30
+    strange = Corpus.from_documents(["abc"], ["apocrypha"])
+    with pytest.raises(LabelError, match="'apocrypha', unseen in training; known are 'gospels'"):
+        train(corpus, TINY, valid=strange)
+
+
+def test_without_validation_the_last_epoch_is_best(corpus: Corpus) -> None:
+    trained = train(corpus, replace(TINY, holdout=0.0, epochs=2))
+    assert trained.best_epoch == 2
+    assert trained.history[-1]["valid"] is None
+
+
+def test_bf16(corpus: Corpus) -> None:
+    trained = train(corpus, replace(TINY, precision="bf16", epochs=1))
+    assert math.isfinite(trained.history[0]["train_loss"])
+    # Accelerate remembers the precision of a process: the next training must have its own.
+    assert same(train(corpus, replace(TINY, epochs=1)), train(corpus, replace(TINY, epochs=1)))
+
+
+# What goes wrong
+
+
+def test_a_loss_that_is_no_number(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, checkpoint_minutes=0.0)
+
+    def spoil(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        spoil.calls += 1  # type: ignore[attr-defined]
+        return (outputs**2).sum(1) * (float("inf") if spoil.calls > 7 else 1)  # type: ignore[attr-defined]
+
+    spoil.calls = 0  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("laconic.training.loop.document_losses", lambda *_: spoil)
+        with pytest.raises(
+            TrainingError, match=r"the loss is inf in epoch 2, step 8.*learning_rate"
+        ):
+            train(corpus, config, tmp_path / "run")
+    last = Run.open(tmp_path / "run").checkpoints.whole()[-1]
+    assert last.name == "step-00000007"
+
+
+def test_weights_that_are_no_numbers_are_not_saved(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, learning_rate=1e3, clip=None, checkpoint_minutes=0.0, warmup_steps=0)
+
+    def spoil(at: Progress) -> None:
+        if at.step == 2:
+            for each in spoil.model.parameters():  # type: ignore[attr-defined]
+                each.data.fill_(float("nan"))
+
+    real = GrammarModel.__init__
+
+    def remember(self: GrammarModel, *arguments: Any) -> None:
+        real(self, *arguments)
+        spoil.model = self  # type: ignore[attr-defined]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GrammarModel, "__init__", remember)
+        with pytest.raises(TrainingError, match="the loss is nan in epoch 1"):
+            train(corpus, config, tmp_path / "run", progress=spoil)
+    model = GrammarModel(config.model(256, 6, "classification"))
+    at, _ = Checkpoints(tmp_path / "run/checkpoints").load(  # type: ignore[misc]
+        model, torch.optim.Adam(model.parameters())
+    )
+    assert at.step == 2
+    assert all(torch.isfinite(each).all() for each in model.parameters())
+
+
+def test_a_full_disk(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(TINY, checkpoint_minutes=0.0)
+    real, calls = checkpoint.save_file, []
+
+    def full(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) > 6:
+            raise OSError(28, "No space left on device")
+        real(*arguments)
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    with pytest.raises(TrainingError, match=r"No space left on device.*--resume"):
+        train(corpus, config, tmp_path / "run")
+    assert not list((tmp_path / "run").rglob("*.partial"))
+    monkeypatch.undo()
+    assert same(train(corpus, config, tmp_path / "run", resume=True), train(corpus, config))
+
+
+def test_too_little_memory(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(GrammarModel, "forward", full)
+    with pytest.raises(TrainingError, match=r"out of memory: batch_size is 16, budget unlimited"):
+        train(corpus, TINY)
+
+
+def test_what_is_in_the_way(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, epochs=1)
+    train(corpus, config, tmp_path / "run")
+    with pytest.raises(RunError, match="holds a run; go on with --resume, or choose another"):
+        train(corpus, config, tmp_path / "run")
+    with pytest.raises(RunError, match=r"other settings: width was 16, now 8, seed was 5, now 6"):
+        train(corpus, replace(config, width=8, seed=6), tmp_path / "run", resume=True)
+    with pytest.raises(RunError, match="other documents or labels"):
+        train(corpus[:50], config, tmp_path / "run", resume=True)
+    train(corpus, replace(config, checkpoint_minutes=1.0), tmp_path / "run", resume=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/diary.txt").touch()
+    with pytest.raises(RunError, match=r"holds diary.txt, and no run"):
+        train(corpus, config, tmp_path / "other")
+    with pytest.raises(TrainingError, match="every document is of class 1"):
+        train(Corpus.from_documents(["a", "b"], [1, 1]), config)
+    with pytest.raises(ConfigError, match="no device 'cuda' here"):
+        train(corpus, replace(config, device="cuda"))
+    with pytest.raises(ConfigError, match="trackers: clipboard is not installed"):
+        train(corpus, replace(config, trackers=("clipboard",)))
+    numbers = Corpus.from_documents(["a", "b"], [1.5, 2.5])
+    with pytest.raises(ConfigError, match="class_weights are for classification"):
+        train(numbers, replace(config, class_weights=True), tmp_path / "numbers")
+    assert not (tmp_path / "numbers").exists()
+    dataset = GrammarDataset(compress_many(["a", "b"]), [0, 1])
+    labels = Labels("classification", (0, 1))
+    with pytest.raises(TypeError, match="a run needs a corpus"):
+        train(dataset, config, tmp_path / "dataset", labels=labels)
+
+
+def test_another_number_of_processes(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        train(corpus, TINY, tmp_path / "run", progress=stop_at(2, 1))
+    file = Run.open(tmp_path / "run").checkpoints.whole()[-1] / "state.json"
+    state = json.loads(file.read_text())
+    assert state["processes"] == 1
+    file.write_text(json.dumps(state | {"processes": 2}))
+    with pytest.raises(ValueError, match="for 2 processes"):
+        train(corpus, TINY, tmp_path / "run", resume=True)

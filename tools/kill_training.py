@@ -1,0 +1,224 @@
+"""Kills `laconic train` at random moments, lets it go on, and compares what comes out.
+
+    python tools/kill_training.py --times 20 --seed 1
+
+The settings, and the best model once there is one, must be whole at every moment; in the end the
+weights, the optimizer's state and the metrics, all but times and memory, must be those of a run
+that nobody disturbed. tests/test_train_command.py runs a few times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from laconic import Corpus, samples
+from laconic.training.run import Run
+
+PATIENCE = 600  # seconds that one run may take
+DIFFERENT = ("seconds", "documents_per_s", "peak_memory_mb")  # from run to run
+SETTINGS = ["--embedding-size", "8", "--width", "8", "--batch-size", "16", "--seed", "3"]
+
+
+def write_corpus(path: Path, documents: int) -> None:
+    """Write a small corpus with labels."""
+    split = samples.load("kjv").train
+    texts = [text[:200] for text in split.documents[:documents]]
+    Corpus.from_documents(texts, split.labels[:documents]).write(path)
+
+
+def start(corpus: Path, out: Path, epochs: int, *flags: str) -> subprocess.Popen[str]:
+    """Start the training, or go on with it."""
+    command = [sys.executable, "-m", "laconic", "train", str(corpus), "-o", str(out), *SETTINGS]
+    return subprocess.Popen(
+        [*command, "--epochs", str(epochs), *flags],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    """Wait for the end; RuntimeError with what was said if it is a bad one."""
+    _, said = process.communicate(timeout=PATIENCE)
+    if process.returncode != 0:
+        raise RuntimeError(f"exit status {process.returncode}: {said.strip()[-300:]}")
+
+
+def outcome(out: Path) -> dict[str, Any]:
+    """Return what must be the same: digests of tensors, and metrics without times."""
+    metrics = [
+        {name: value for name, value in line.items() if name not in DIFFERENT}
+        for line in Run.open(out).metrics()
+    ]
+    last = sorted((out / "checkpoints").iterdir())[-1]
+    files = [out / "model/model.safetensors", out / "model/config.json", out / "config.json"]
+    files += [last / "model.safetensors", last / "optimizer.safetensors"]
+    digests = {
+        str(path.relative_to(out)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
+    return {"metrics": metrics, **digests}
+
+
+def some_moment(
+    random: Random, out: Path, begins: float, ends: float, steps: Sequence[int]
+) -> Callable[[float], bool]:
+    """Return what says, given the seconds since the start, whether to kill now.
+
+    Time alone would seldom hit the moments between two files: half the time, a file decides.
+    """
+    if random.random() < 0.5:
+        end = random.uniform(begins, ends)
+        return lambda passed: passed >= end
+    step = f"checkpoints/step-{random.choice(steps):08}"
+    names = ["config.json", "metrics.jsonl", "model.partial", "model/model.safetensors"]
+    names += [step, f"{step}.partial", f"{step}.partial/optimizer.safetensors"] * 2
+    awaited = out / random.choice(names)
+    before = awaited.stat().st_mtime_ns if awaited.exists() else None
+
+    def now(_: float) -> bool:
+        try:
+            return awaited.stat().st_mtime_ns != before
+        except OSError:
+            return False
+
+    return now
+
+
+def kill(process: subprocess.Popen[str], moment: Callable[[float], bool]) -> bool:
+    """Kill the process at the moment; return whether it was still alive."""
+    started = time.monotonic()
+    while process.poll() is None:
+        passed = time.monotonic() - started
+        if moment(passed) or passed > PATIENCE:
+            process.kill()
+            break
+        time.sleep(0.0005)
+    process.communicate()
+    return process.returncode != 0
+
+
+@dataclass
+class Report:
+    """What happened how often, and what should not have."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"{number:6} {what}" for what, number in sorted(self.counts.items())]
+        return "\n".join([*lines, *(self.findings or ["nothing found"])])
+
+
+class Trial:
+    """One training, again and again, and disturbed."""
+
+    def __init__(self, folder: Path, documents: int, epochs: int, minutes: str) -> None:
+        self.corpus, self.out = folder / "corpus.parquet", folder / f"run {minutes}"
+        self.epochs, self.flags = epochs, ("--checkpoint-minutes", minutes, "--resume")
+        if not self.corpus.exists():
+            write_corpus(self.corpus, documents)
+        begun = time.monotonic()
+        process = start(self.corpus, self.out, epochs, *self.flags)
+        while process.poll() is None and not (self.out / "config.json").exists():
+            time.sleep(0.01)
+        self.begins = time.monotonic() - begun
+        metrics = self.out / "metrics.jsonl"
+        while process.poll() is None and not (metrics.exists() and "done" in metrics.read_text()):
+            time.sleep(0.01)
+        self.ends = time.monotonic() - begun
+        finish(process)
+        self.right = outcome(self.out)
+        steps = [line["step"] for line in self.right["metrics"] if "step" in line]
+        self.steps = steps if minutes != "0" else range(1, steps[-1] + 1)
+
+    def disturb(self, seed: int, number: int, report: Report) -> None:
+        """Train and kill, go on and kill, go on to the end; findings go to the report."""
+        random, where = Random(f"{seed} {number}"), f"--seed {seed}, time {number}"
+        shutil.rmtree(self.out)
+        for _ in range(random.choice((1, 1, 2, 3))):
+            # What comes before the first file is the same every time.
+            moment = some_moment(random, self.out, 0.9 * self.begins, self.ends, self.steps)
+            killed = kill(start(self.corpus, self.out, self.epochs, *self.flags), moment)
+            report.counts["killed" if killed else "ended before it could be killed"] += 1
+            found = self._found(where, report)
+            report.counts[f"found {found}"] += 1
+            if found == "a finished run":
+                break
+        try:
+            finish(start(self.corpus, self.out, self.epochs, *self.flags))
+        except RuntimeError as error:
+            report.findings.append(f"{where}: going on failed: {error}")
+            return
+        here = outcome(self.out)
+        for name in self.right:
+            if here.get(name) != self.right[name]:
+                report.findings.append(f"{where}: {name} is another")
+        for left in self.out.rglob("*.partial*"):
+            report.findings.append(f"{where}: {left} is left over")
+
+    def _found(self, where: str, report: Report) -> str:
+        """Return what a kill left; what is not whole is a finding."""
+        if not (self.out / "config.json").exists():
+            return "nothing begun"
+        try:
+            run = Run.open(self.out)
+            run.metrics()
+            if (self.out / "model/model.safetensors").exists():
+                run.model()
+            whole = len(run.checkpoints.whole())
+        except ValueError as error:
+            report.findings.append(f"{where}: after a kill, {error}")
+            return "something broken"
+        return "a finished run" if run.finished else f"a run with {whole} checkpoints"
+
+
+def campaign(
+    times: int,
+    seed: int,
+    documents: int = 400,
+    epochs: int = 4,
+    minutes: Sequence[str] = ("0", "60"),
+    progress: bool = False,
+) -> Report:
+    """Disturb so many times: with a checkpoint after each step and after each epoch, in turn."""
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        trials = [Trial(Path(folder), documents, epochs, each) for each in minutes]
+        if any(each.right["metrics"] != trials[0].right["metrics"] for each in trials):
+            report.findings.append("checkpoints change what comes out")
+        for number in range(times):
+            trials[number % len(trials)].disturb(seed, number, report)
+            if progress:
+                print(f"\r{number + 1} of {times}", end="", file=sys.stderr, flush=True)
+    if progress:
+        print(file=sys.stderr)
+    return report
+
+
+def main() -> int:
+    """Run from the command line; the exit status is 1 if anything was found."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--times", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--documents", type=int, default=400)
+    parser.add_argument("--epochs", type=int, default=4)
+    chosen = parser.parse_args()
+    report = campaign(chosen.times, chosen.seed, chosen.documents, chosen.epochs, progress=True)
+    print(report)
+    return 1 if report.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
