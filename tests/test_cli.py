@@ -225,7 +225,7 @@ def test_ctrl_c_leaves_no_output_and_resume_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     if process.returncode != 0:  # else it was faster than the signal
-        assert process.returncode == 130
+        assert process.returncode == 130, errors
         assert "go on with --resume" in errors
         assert not out.exists()
         assert "holds interrupted work" in run(*words, status=1).stderr

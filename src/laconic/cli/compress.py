@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from laconic.alphabet import Alphabet
+from laconic.cli.interrupt import resumable
 from laconic.codecs import Codec, CodecName
 from laconic.show import several
 
@@ -143,7 +144,7 @@ def compress(
     )
     started = time.perf_counter()
     try:
-        with _Progress(documents) as progress:
+        with resumable(out.with_name(out.name + ".partial")), _Progress(documents) as progress:
             tally, rejects = build_corpus(
                 documents,
                 out,
@@ -160,11 +161,6 @@ def compress(
     except NothingToDoError as done:
         print(done, file=sys.stderr)
         return
-    except KeyboardInterrupt:
-        partial = out.with_name(out.name + ".partial")
-        if partial.exists():
-            print(f"laconic: {partial} keeps what is done: go on with --resume", file=sys.stderr)
-        raise
     seconds = time.perf_counter() - started
     _report(out, tally, rejects, seconds, json)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
+from laconic.cli.interrupt import resumable
 from laconic.training.config import TrainingConfig, read_toml, resolve
 
 if TYPE_CHECKING:
@@ -83,16 +84,11 @@ def train(
         Show where in the program an error came from.
 
     """
-    try:
-        with traced(debug):
-            given = read_toml(config) if config else {}
-            chosen = vars(settings) if settings is not None else {}
-            given |= {name: value for name, value in chosen.items() if value is not None}
-            _train(corpus, out, valid, given, resume, json)
-    except KeyboardInterrupt:
-        if (out / "checkpoints").is_dir() and _main_process():
-            print(f"laconic: {out} keeps what is done: go on with --resume", file=sys.stderr)
-        raise
+    with resumable(out / "checkpoints"), traced(debug):
+        given = read_toml(config) if config else {}
+        chosen = vars(settings) if settings is not None else {}
+        given |= {name: value for name, value in chosen.items() if value is not None}
+        _train(corpus, out, valid, given, resume, json)
 
 
 def _train(
