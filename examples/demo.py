@@ -23,7 +23,6 @@ from typing import Any, get_args
 import laconic
 from laconic.codecs import CodecName
 
-BUILD = Path("build/demo")
 # Large blocks go back to the system when they are freed, so that peak memory is what was in use at
 # once. Without this, training is a quarter faster.
 STEADY = {"MALLOC_MMAP_THRESHOLD_": "16000000", "MALLOC_TRIM_THRESHOLD_": "16000000"}
@@ -51,21 +50,22 @@ def main() -> None:
     quick = parser.parse_args().quick
     show_codecs()
     print("\nA model that reads grammars, and the same model reading characters:\n")
-    BUILD.mkdir(parents=True, exist_ok=True)
+    build = Path("build/demo-quick" if quick else "build/demo")
+    build.mkdir(parents=True, exist_ok=True)
     kjv = laconic.samples.load("kjv")
     some = 120 if quick else None
     for name, part in (("train", kjv.train), ("test", kjv.test)):
         rows = list(zip(part.documents, part.labels, strict=True))
         # The sample is sorted by label.
-        write_csv(BUILD / f"{name}.csv", rows[:: len(rows) // some] if some else rows)
+        write_csv(build / f"{name}.csv", rows[:: len(rows) // some] if some else rows)
     results = {}
     for codec in ("repair", "none"):
         train, test, run = (
-            BUILD / name for name in (f"{codec}.parquet", f"{codec}-test.parquet", codec)
+            build / name for name in (f"{codec}.parquet", f"{codec}-test.parquet", codec)
         )
         for source, corpus in (("train", train), ("test", test)):
             laconic_command(
-                "compress", BUILD / f"{source}.csv", "-o", corpus, "--label", "part",
+                "compress", build / f"{source}.csv", "-o", corpus, "--label", "part",
                 "--codec", codec, "--force",
             )  # fmt: skip
         shutil.rmtree(run, ignore_errors=True)  # of an earlier demo
@@ -74,8 +74,9 @@ def main() -> None:
         figures = laconic_command("evaluate", run, test, "--json", quiet=True)
         lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         results[codec] = json.loads(figures), lines[:-1]
-    laconic_command("report", *(BUILD / codec for codec in results), "-o", BUILD / "report.html")
+    laconic_command("report", *(build / codec for codec in results), "-o", build / "report.html")
     show_results(results)
+    print(f"\nBoth with their curves: {build / 'report.html'}")
 
 
 def show_codecs() -> None:
@@ -119,7 +120,6 @@ def show_results(results: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]
         seconds = sum(line["seconds"] for line in epochs)
         memory = max(line["peak_memory_mb"] for line in epochs)
         print(f"{codec:7} {100 * figures['accuracy']:>12.1f} % {seconds:>20.1f} {memory:>9,.0f} MB")
-    print(f"\nBoth with their curves: {BUILD / 'report.html'}")
 
 
 def write_csv(path: Path, rows: Sequence[tuple[str, str]]) -> None:
