@@ -1,0 +1,86 @@
+"""What CUDA graphs run on: batches written into larger ones are the same batches to a model.
+
+That graphs themselves give what models give is tested where there is a GPU (test_gpu.py).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laconic import compress_many
+from laconic.batching import Batch, collate
+from laconic.nn import COMPOSERS, GrammarModel, ModelConfig
+from laconic.nn.graphs import (
+    _copy_in,
+    _fits,
+    _make_room,
+    _padded_length,
+    _static,
+    captured_inference,
+)
+
+TEXTS = st.lists(st.text("ab", max_size=60), min_size=1, max_size=5)
+
+
+def sizes(batch: Batch) -> list[int]:
+    return [end - begin for begin, end in pairwise(batch.level_offsets)]
+
+
+def roomy(batch: Batch, others: list[Batch]) -> Batch:
+    """An empty batch with room for all of these."""
+    room: list[int] = []
+    for each in [batch, *others]:
+        room = _make_room(sizes(each), room)
+    longest = max(each.symbols.shape[1] for each in [batch, *others])
+    return _static(batch, (len(batch), _padded_length(longest)), room)
+
+
+@settings(max_examples=60)
+@given(TEXTS, st.data(), st.sampled_from(sorted(COMPOSERS)))
+def test_a_batch_in_a_larger_one_is_the_same_to_a_model(
+    texts: list[str], data: st.DataObject, composer: str
+) -> None:
+    count = len(texts)
+    others = data.draw(st.lists(st.text("abc", max_size=90), min_size=count, max_size=count))
+    one, other = (collate(compress_many(t), labels=[0] * count) for t in (texts, others))
+    torch.manual_seed(0)
+    config = ModelConfig(256, 2, composer=composer, embedding_size=8, width=6, identity_buckets=5)
+    model = GrammarModel(config).double()
+    large = roomy(one, [other])
+    # The other one first, so that anything it leaves behind would be seen.
+    for batch in (other, one):
+        _copy_in(large, batch)
+        found = []
+        for each in (batch, large):
+            model.zero_grad()
+            outputs = model(each)
+            outputs.square().sum().backward()
+            grads = [torch.zeros(1) if p.grad is None else p.grad for p in model.parameters()]
+            found.append([outputs.detach(), *grads])
+        for a, b in zip(*found, strict=True):
+            assert torch.allclose(a.double(), b.double(), atol=1e-10)
+
+
+@given(st.lists(st.integers(1, 5000), max_size=20), st.lists(st.integers(1, 5000), max_size=20))
+def test_room_is_for_both(one: list[int], other: list[int]) -> None:
+    room = _make_room(other, _make_room(one, ()))
+    assert _fits(one, room)
+    assert _fits(other, room)
+
+
+@given(st.integers(1, 10**6))
+def test_padded_lengths_are_few_and_near(length: int) -> None:
+    padded = _padded_length(length)
+    assert length <= padded < length + max(8, length / 16 + 1)
+    assert _padded_length(padded) == padded
+
+
+def test_batches_on_the_cpu_are_refused() -> None:
+    model = GrammarModel(ModelConfig(256, 2, embedding_size=8, width=8))
+    with pytest.raises(ValueError, match=r'use batch\.to\("cuda"\)'):
+        captured_inference(model)(collate(compress_many(["abab"])))
