@@ -66,7 +66,7 @@ $(VENV)/created: constraints.txt
 # so that such a build compiles just the files that changed.
 $(VENV)/installed: $(VENV)/created pyproject.toml $(CORE)
 	@echo "Building the core, about 20 seconds …"
-	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dna,report]"
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dna,report,sklearn]"
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed

@@ -176,3 +176,25 @@ def test_smoothed_and_weighted_losses() -> None:
         losses.document_losses(config, Labels("regression"), None)
     with pytest.raises(ConfigError, match="class_weights"):
         losses.document_losses(replace(TINY, class_weights=True), several, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["1", "2", "1"], "classification"),
+        (["1.5", "2", "-3e-1"], "regression"),
+        (["1.5", "two"], "classification"),
+        (["1.0", "2.0"], "classification"),
+        ([1, 2], "classification"),
+        ([0.5, 2.0], "regression"),
+        ([["a"], []], "multilabel"),
+    ],
+)
+def test_labels_tell_the_task(values: list[object], task: str) -> None:
+    assert Labels.of(values).task == task
+
+
+def test_numbers_of_a_csv_are_numbers() -> None:
+    labels = Labels.of(["1.5", "2.5"])
+    assert (labels.mean, labels.std) == (2.0, 0.5)
+    assert labels.numbers(["2.5", "1.5"]).tolist() == [1.0, -1.0]

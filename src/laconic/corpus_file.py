@@ -251,7 +251,10 @@ def _check_footer(path: Path) -> None:
     except OSError as error:
         raise CorpusError(f"cannot be read: {error.strerror}", str(path)) from None
     if not footer:
-        raise CorpusError("is not Parquet, or was cut short: it has no footer", str(path))
+        reason = "is not Parquet, or was cut short: it has no footer"
+        if path.suffix != ".parquet":
+            reason += "; of raw documents, `laconic compress` makes a corpus"
+        raise CorpusError(reason, str(path))
     if at is None:
         return
     stated, right = footer[at : at + len(_UNSIGNED)], _signature(footer, at)

@@ -23,9 +23,9 @@ try:
     )
     from sklearn.utils.multiclass import type_of_target
     from sklearn.utils.validation import assert_all_finite, check_is_fitted
-except ModuleNotFoundError as error:
+except ModuleNotFoundError:
     reason = "estimators need scikit-learn: pip install scikit-learn, or 'laconic[sklearn]'"
-    raise ModuleNotFoundError(reason) from error
+    raise ModuleNotFoundError(reason) from None
 import torch
 
 from laconic.alphabet import BYTES_LIKE, Alphabet, as_alphabet

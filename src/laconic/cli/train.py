@@ -14,11 +14,13 @@ from cyclopts import Parameter
 
 from laconic.cli.debug import traced
 from laconic.cli.interrupt import resumable
+from laconic.show import several
 from laconic.training.config import TrainingConfig, read_toml, resolve
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
+    from laconic.corpus import Corpus
     from laconic.training.loop import Progress, Trained
 
 __all__ = ["train"]
@@ -111,7 +113,10 @@ def _train(
         before = Run.open(out).config
         settings = resolve(given.get("preset", before.preset), before.to_json() | given)
     notes = {"command": _command(), "corpus": {"path": str(path)}}
-    with _Shown(quiet=as_json or not _main_process()) as shown:
+    quiet = as_json or not _main_process()
+    if not quiet:
+        print(_learns(corpus, settings), flush=True)
+    with _Shown(quiet) as shown:
         trained = run_training(
             corpus, settings, out, valid=validation, resume=resume, progress=shown, notes=notes
         )
@@ -176,12 +181,29 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool) -> Non
     print(f"  predict    laconic predict {shlex.quote(str(out))} new.csv -o predictions.csv")
 
 
+_METRICS = {"accuracy": "accuracy", "micro_f1": "micro-F1", "r2": "R²"}
+
+
+def _metric(valid: dict[str, Any]) -> str:
+    """Return the name of the figure that people ask for first."""
+    return next((name for name in _METRICS if name in valid), "")
+
+
 def _score(valid: dict[str, Any]) -> str:
-    """Return the figure that people ask for first."""
-    for name, text in {"accuracy": "accuracy", "micro_f1": "micro-F1"}.items():
-        if name in valid:
-            return f"{text} {100 * valid[name]:.2f} %"
-    return f"mean error {valid['mae']:.4g}"
+    name = _metric(valid)
+    if name == "r2":
+        return f"R² {valid['r2']:.4f}, mean error {valid['mae']:.4g}"
+    return f"{_METRICS[name]} {100 * valid[name]:.2f} %"
+
+
+def _learns(corpus: Corpus, settings: TrainingConfig) -> str:
+    """Say what is learned from what, before it takes long."""
+    from laconic.training.data import Labels
+
+    labels = Labels.of(corpus.labels, settings.task)
+    kinds = several(len(labels.classes), "class" if labels.task == "classification" else "label")
+    what = f"{labels.task}: {kinds}" if labels.classes else labels.task
+    return f"{what}, {several(len(corpus), 'document')}"
 
 
 class _Shown:
@@ -205,7 +227,8 @@ class _Shown:
             self._bar.update(self._task, completed=at.step, total=at.steps, epoch=epoch, loss=loss)
         if at.line is not None:
             if not self._begun:
-                self._print("epoch  train loss  valid loss      valid  docs/s  seconds")
+                name = _METRICS.get(_metric(at.line["valid"] or {}), "valid")
+                self._print(f"epoch  train loss  valid loss  {name:>9}  docs/s  seconds")
                 self._begun = True
             self._print(_row(at.line))
 
@@ -222,8 +245,7 @@ class _Shown:
 
 def _row(line: dict[str, Any]) -> str:
     valid = line["valid"] or {}
-    score = next((valid[name] for name in ("accuracy", "micro_f1", "r2") if name in valid), None)
-    numbers = [line["train_loss"], line["valid_loss"], score]
+    numbers = [line["train_loss"], line["valid_loss"], valid.get(_metric(valid))]
     words = ["–" if number is None else f"{number:.4f}" for number in numbers]
     speed = f"{line['documents_per_s']:,.0f}"
     return (

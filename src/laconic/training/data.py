@@ -251,7 +251,18 @@ def _plain(value: object, row: int) -> object:
 def _task(values: Sequence[object]) -> Task:
     if any(isinstance(value, list | tuple | set | frozenset) for value in values):
         return "multilabel"
-    return "regression" if any(isinstance(value, float) for value in values) else "classification"
+    if any(isinstance(value, float) for value in values) or _are_fractions(values):
+        return "regression"
+    return "classification"
+
+
+def _are_fractions(values: Sequence[object]) -> bool:
+    """Whether all are texts of numbers, as CSV has them, and some of them no integers."""
+    try:
+        numbers = [float(value) for value in values if isinstance(value, str)]
+    except ValueError:
+        return False
+    return len(numbers) == len(values) and any(number % 1 for number in numbers)
 
 
 def _class(value: object, row: int) -> Class:
