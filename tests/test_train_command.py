@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,18 +50,19 @@ def test_train(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     laconic("train", folder / "train.parquet", "-o", out, *SMALL)
     said, progress = capsys.readouterr()
     lines = said.splitlines()
-    assert lines[0].split() == [
+    assert re.fullmatch(r"classification: \d classes, 80 documents", lines[0])
+    assert lines[1].split() == [
         "epoch",
         "train",
         "loss",
         "valid",
         "loss",
-        "valid",
+        "accuracy",
         "docs/s",
         "seconds",
     ]
-    assert [line.split()[0] for line in lines[1:3]] == ["1", "2"]
-    assert lines[3].startswith(f"{out}: epoch ")
+    assert [line.split()[0] for line in lines[2:4]] == ["1", "2"]
+    assert lines[4].startswith(f"{out}: epoch ")
     assert f"laconic evaluate {out} test.parquet" in said
     assert progress == ""
     found = {path.name for path in out.iterdir()}

@@ -201,8 +201,8 @@ def _learns(corpus: Corpus, settings: TrainingConfig) -> str:
     from laconic.training.data import Labels
 
     labels = Labels.of(corpus.labels, settings.task)
-    kinds = several(len(labels.classes), "class" if labels.task == "classification" else "label")
-    what = f"{labels.task}: {kinds}" if labels.classes else labels.task
+    kinds = "classes" if labels.task == "classification" else "labels"
+    what = f"{labels.task}: {len(labels.classes):,} {kinds}" if labels.classes else labels.task
     return f"{what}, {several(len(corpus), 'document')}"
 
 
