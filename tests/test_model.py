@@ -20,6 +20,7 @@ from laconic import Grammar, Grammars, compress, compress_many, samples
 from laconic.batching import Batch, collate
 from laconic.codecs import CodecName
 from laconic.nn import COMPOSERS, GrammarModel, ModelConfig, ModelError
+from laconic.nn.pretrained import save_tensors
 
 TEXTS = ["how much wood would a woodchuck chuck", "", "x", "banana banana banana", "abcdefg"]
 SMALL: dict[str, Any] = {"alphabet_size": 256, "embedding_size": 16, "width": 12, "outputs": 3}
@@ -344,6 +345,11 @@ def test_a_save_that_fails_leaves_what_was_there(
     with pytest.raises(OSError, match="no space"):
         small_model(1).save_pretrained(saved)
     assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
+
+
+def test_weights_that_cannot_be_written_are_a_matter_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"x\.safetensors"):
+        save_tensors({"a": torch.ones(2)}, tmp_path / "nowhere" / "x.safetensors")
 
 
 class Forgetful(nn.Module):

@@ -18,16 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
+from disturb import Report, finish, kill
+
 from laconic import samples
 
-PATIENCE = 600  # seconds that one run may take
 OLD, OLD_FILES = "old-{number:05}.parquet", 2000  # so many that removing them takes a while
 DOUBLE_KILL = 0.4  # how often what goes on is killed, too
 
@@ -70,13 +70,6 @@ def start(source: Path, out: Path, shard: int, *flags: str) -> subprocess.Popen[
     )
 
 
-def finish(process: subprocess.Popen[str]) -> None:
-    """Wait for the end; RuntimeError with what was said if it is a bad one."""
-    _, said = process.communicate(timeout=PATIENCE)
-    if process.returncode != 0:
-        raise RuntimeError(f"exit status {process.returncode}: {said.strip()[-300:]}")
-
-
 def some_moment(random: Random, out: Path, seconds: float, shards: int) -> Callable[[float], bool]:
     """Return what says, given the seconds since the start, whether to kill now.
 
@@ -94,31 +87,6 @@ def some_moment(random: Random, out: Path, seconds: float, shards: int) -> Calla
         names.append("merged.parquet")
     awaited = random.choice([folder, out, *(folder / name for name in names)])
     return lambda _: awaited.exists()
-
-
-def kill(process: subprocess.Popen[str], moment: Callable[[float], bool]) -> bool:
-    """Kill the process at the moment; return whether it was still alive."""
-    started = time.monotonic()
-    while process.poll() is None:
-        passed = time.monotonic() - started
-        if moment(passed) or passed > PATIENCE:
-            process.kill()
-            break
-        time.sleep(0.0005)
-    process.communicate()
-    return process.returncode != 0
-
-
-@dataclass
-class Report:
-    """What happened how often, and what should not have."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    findings: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        lines = [f"{number:6} {what}" for what, number in sorted(self.counts.items())]
-        return "\n".join([*lines, *(self.findings or ["nothing found"])])
 
 
 @dataclass(frozen=True)

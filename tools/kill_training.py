@@ -16,17 +16,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from disturb import Report, finish, kill
+
 from laconic import Corpus, samples
 from laconic.training.run import Run
 
-PATIENCE = 600  # seconds that one run may take
 DIFFERENT = ("seconds", "documents_per_s", "peak_memory_mb")  # from run to run
 SETTINGS = ["--embedding-size", "8", "--width", "8", "--batch-size", "16", "--seed", "3"]
 
@@ -47,13 +46,6 @@ def start(corpus: Path, out: Path, epochs: int, *flags: str) -> subprocess.Popen
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def finish(process: subprocess.Popen[str]) -> None:
-    """Wait for the end; RuntimeError with what was said if it is a bad one."""
-    _, said = process.communicate(timeout=PATIENCE)
-    if process.returncode != 0:
-        raise RuntimeError(f"exit status {process.returncode}: {said.strip()[-300:]}")
 
 
 def outcome(out: Path) -> dict[str, Any]:
@@ -94,31 +86,6 @@ def some_moment(
             return False
 
     return now
-
-
-def kill(process: subprocess.Popen[str], moment: Callable[[float], bool]) -> bool:
-    """Kill the process at the moment; return whether it was still alive."""
-    started = time.monotonic()
-    while process.poll() is None:
-        passed = time.monotonic() - started
-        if moment(passed) or passed > PATIENCE:
-            process.kill()
-            break
-        time.sleep(0.0005)
-    process.communicate()
-    return process.returncode != 0
-
-
-@dataclass
-class Report:
-    """What happened how often, and what should not have."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    findings: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        lines = [f"{number:6} {what}" for what, number in sorted(self.counts.items())]
-        return "\n".join([*lines, *(self.findings or ["nothing found"])])
 
 
 class Trial:

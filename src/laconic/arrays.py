@@ -18,6 +18,7 @@ __all__ = [
     "offsets",
     "pairs",
     "row",
+    "row_numbers",
 ]
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -42,6 +43,20 @@ def arrow_integers(array: Any) -> npt.NDArray[Any]:
         return np.zeros(0, f"i{width}")
     values = np.frombuffer(array.buffers()[1], f"=i{width}")
     return frozen(values[array.offset : array.offset + len(array)])
+
+
+def row_numbers(rows: npt.ArrayLike, count: int) -> Int64s:
+    """Return which of `count` documents are meant, int64 [K], from 0; -1 is the last.
+
+    Raises TypeError for what is no integers in one dimension, IndexError beyond the documents.
+    """
+    wanted = np.asarray(rows)
+    if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+        raise TypeError("rows must be integers in one dimension")
+    out = (wanted < -count) | (wanted >= count)
+    if out.any():
+        raise IndexError(f"document {wanted[out.argmax()]} of {count}")
+    return wanted.astype(np.int64) % max(1, count)
 
 
 def alphabet_size_of(alphabet_size: object) -> int:

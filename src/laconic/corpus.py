@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from laconic.alphabet import Alphabet, Document, as_alphabet
-from laconic.arrays import arrow_integers
+from laconic.arrays import arrow_integers, row_numbers
 from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many, processors
 from laconic.compact import check_compact, learn_model
 from laconic.corpus_file import CorpusFile, CorpusWriter
@@ -224,14 +224,7 @@ class Corpus:
                 if wanted.shape != (len(self),):
                     raise IndexError(f"a mask of shape {wanted.shape} for {len(self)} documents")
                 wanted = np.flatnonzero(wanted)
-        if wanted.size == 0:
-            wanted = wanted.astype(np.int64)
-        if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
-            raise TypeError("rows must be integers, a mask or a slice")
-        out = (wanted < -len(self)) | (wanted >= len(self))
-        if out.any():
-            raise IndexError(f"document {wanted[out.argmax()]} of {len(self)}")
-        wanted = wanted.astype(np.int64) % max(1, len(self))
+        wanted = row_numbers(wanted, len(self))
         pieces = np.searchsorted(self._starts, wanted, side="right") - 1
         tables, order = [], []
         for number in np.unique(pieces).tolist():

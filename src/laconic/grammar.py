@@ -14,7 +14,16 @@ import numpy.typing as npt
 from laconic import _core
 from laconic._core import GrammarError
 from laconic.alphabet import Alphabet, Symbols, as_alphabet
-from laconic.arrays import Int32s, Int64s, alphabet_size_of, frozen, offsets, pairs, row
+from laconic.arrays import (
+    Int32s,
+    Int64s,
+    alphabet_size_of,
+    frozen,
+    offsets,
+    pairs,
+    row,
+    row_numbers,
+)
 from laconic.show import print_rules, several
 
 __all__ = ["Grammar", "GrammarError", "Grammars"]
@@ -296,13 +305,7 @@ class Grammars:
 
         Raises IndexError outside the documents. O(K + rules and symbols taken).
         """
-        wanted = np.asarray(rows)
-        if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
-            raise TypeError("rows must be integers in one dimension")
-        out = (wanted < -len(self)) | (wanted >= len(self))
-        if out.any():
-            raise IndexError(f"document {wanted[out.argmax()]} of {len(self)}")
-        wanted = wanted.astype(np.int64) % max(1, len(self))
+        wanted = row_numbers(rows, len(self))
         rules, rule_offsets = _gathered(self.rules, self.rule_offsets, wanted)
         symbols, symbol_offsets = _gathered(self.sequence, self.sequence_offsets, wanted)
         return trusted_grammars(self.alphabet_size, rules, rule_offsets, symbols, symbol_offsets)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from laconic.alphabet import Alphabet
+from laconic.cli.inputs import FormatName, column
 from laconic.cli.interrupt import resumable
 from laconic.codecs import Codec, CodecName
 from laconic.show import several
@@ -32,8 +33,7 @@ def compress(
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     text: str | None = None,
     label: str | None = None,
-    format: Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
-    | None = None,
+    format: FormatName | None = None,
     header: bool = True,
     escapes: Annotated[bool, Parameter(negative="")] = False,
     codec: CodecName = "repair",
@@ -127,8 +127,8 @@ def compress(
         raise ValueError(f"-o {out}: a corpus is a .parquet file, or else a new folder of them")
     options = ReadOptions(
         format=format,
-        text=_column(text),
-        label=_column(label),
+        text=column(text),
+        label=column(label),
         header=header,
         escapes=escapes,
         on_error=on_error,
@@ -163,10 +163,6 @@ def compress(
         return
     seconds = time.perf_counter() - started
     _report(out, tally, rejects, seconds, json)
-
-
-def _column(name: str | None) -> str | int | None:
-    return int(name) if name is not None and name.isdecimal() else name
 
 
 def _alphabet(name: str, documents: Documents) -> Alphabet:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from laconic.corpus import Corpus
     from laconic.readers import Documents
 
-__all__ = ["Chunk", "FormatName", "Inputs", "open_inputs"]
+__all__ = ["Chunk", "FormatName", "Inputs", "column", "open_inputs"]
 
 FormatName = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
 _ROWS = 4096  # of a corpus that are read at a time
@@ -84,12 +84,16 @@ def open_inputs(
 
     if len(inputs) == 1 and format is None and _is_corpus(Path(inputs[0])):
         return Inputs(inputs, Corpus.open(inputs[0]), None)
-    column = int(text) if text is not None and text.isdecimal() else text
     options = ReadOptions(
-        format=format, text=column, header=header, escapes=escapes, part_bytes=_PART_BYTES
+        format=format, text=column(text), header=header, escapes=escapes, part_bytes=_PART_BYTES
     )
     documents = read(inputs, options)
     return Inputs(documents.files, None, documents)
+
+
+def column(name: str | None) -> str | int | None:
+    """Return a column by its name, or by its position if that is what was given."""
+    return int(name) if name is not None and name.isdecimal() else name
 
 
 def _is_corpus(path: Path) -> bool:

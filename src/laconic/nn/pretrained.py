@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from huggingface_hub import ModelCard, hf_hub_download
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
 
 from laconic.nn.config import ModelConfig, ModelError
 
-__all__ = ["Files", "card", "find", "read_config", "read_weights", "write"]
+__all__ = ["Files", "card", "find", "read_config", "read_weights", "save_tensors", "write"]
 
 _CONFIG, _WEIGHTS, _CARD = "config.json", "model.safetensors", "README.md"
 _LARGEST_CONFIG = 1 << 20
@@ -87,14 +88,13 @@ def read_weights(path: Path, model: nn.Module, device: str = "cpu") -> None:
 def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
     """Write a model's files to a folder; until all are whole, those that were there stay."""
     folder.mkdir(parents=True, exist_ok=True)
-    weights = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
     told = {
         _CARD: str(card(config, sum(p.numel() for p in model.parameters()))),
         _CONFIG: json.dumps(config.to_json(), indent=2) + "\n",
     }
     partials = {name: folder / f"{name}.partial" for name in (_WEIGHTS, *told)}
     try:
-        save_file(weights, partials[_WEIGHTS], metadata={"format": "pt"})
+        save_tensors(model.state_dict(), partials[_WEIGHTS])
         for name, text in told.items():
             partials[name].write_text(text, "utf-8")
         for name, partial in partials.items():
@@ -102,6 +102,15 @@ def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
     finally:
         for partial in partials.values():
             partial.unlink(missing_ok=True)
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors to a safetensors file; OSError if that fails, as on a full disk."""
+    plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    try:
+        save_file(plain, path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        raise OSError(f"{path}: {error}") from None
 
 
 def card(config: ModelConfig, parameters: int) -> ModelCard:

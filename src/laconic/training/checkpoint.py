@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from laconic.nn import GrammarModel
+from laconic.nn.pretrained import save_tensors
 
 __all__ = ["CheckpointError", "Checkpoints", "Position", "read_json", "write_model", "write_whole"]
 
@@ -142,7 +142,7 @@ class Checkpoints:
                 like |= {f"{key}.{name}": each.detach() for name, each in parameters.items()}
             tensors = _read_tensors(path, like, random=position.processes)
             random = {name: tensors.pop(name) for name in list(tensors) if name not in like}
-            states = _states(tensors, parameters)
+            states = _states(tensors, parameters, fused=bool(optimizer.defaults.get("fused")))
         except (OSError, ValueError, SafetensorError) as error:
             raise _damaged(path, error, paths) from None
         model.load_state_dict(weights)
@@ -152,7 +152,7 @@ class Checkpoints:
 
 
 def _states(
-    tensors: Mapping[str, Tensor], parameters: Mapping[str, Tensor]
+    tensors: Mapping[str, Tensor], parameters: Mapping[str, Tensor], fused: bool
 ) -> dict[str, dict[str, Tensor]]:
     states: dict[str, dict[str, Tensor]] = {}
     for name, parameter in parameters.items():
@@ -160,9 +160,12 @@ def _states(
         if found and len(found) < len(_ADAM):
             raise ValueError(f"the optimizer's state of {name} is not whole")
         if found:
-            # Adam counts steps on the CPU.
+            # Adam counts steps on the CPU, unless one kernel does all.
             device = parameter.device
-            states[name] = {k: t if k == "step" else t.to(device) for k, t in found.items()}
+            states[name] = {
+                key: tensor if key == "step" and not fused else tensor.to(device)
+                for key, tensor in found.items()
+            }
     return states
 
 
@@ -256,11 +259,7 @@ def read_json(path: Path) -> Any:
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    plain = {name: each.detach().contiguous() for name, each in tensors.items()}
-    try:
-        save_file(plain, path)
-    except SafetensorError as error:  # such as a full disk
-        raise OSError(f"{path}: {error}") from None
+    save_tensors(tensors, path)
     _sync(path)
 
 
