@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from laconic import Corpus, compress_many, samples
 from laconic.batching import GrammarDataset, LengthSampler, collate
-from laconic.nn import GrammarModel
-from laconic.training import checkpoint
+from laconic.nn import GrammarModel, pretrained
 from laconic.training.checkpoint import Checkpoints
 from laconic.training.config import ConfigError, TrainingConfig
 from laconic.training.data import LabelError, Labels, Part
@@ -268,17 +268,20 @@ def test_weights_that_are_no_numbers_are_not_saved(corpus: Corpus, tmp_path: Pat
     assert all(torch.isfinite(each).all() for each in model.parameters())
 
 
-def test_a_full_disk(corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fits", [2, 6, 11], ids="{} files fit".format)
+def test_a_full_disk(
+    fits: int, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = replace(TINY, checkpoint_minutes=0.0)
-    real, calls = checkpoint.save_file, []
+    real, calls = pretrained.save_file, []
 
-    def full(*arguments: Any) -> None:
+    def full(*arguments: Any, **settings: Any) -> None:
         calls.append(arguments)
-        if len(calls) > 6:
-            raise OSError(28, "No space left on device")
-        real(*arguments)
+        if len(calls) > fits:
+            raise SafetensorError("I/O error: No space left on device (os error 28)")
+        real(*arguments, **settings)
 
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(pretrained, "save_file", full)
     with pytest.raises(TrainingError, match=r"No space left on device.*--resume"):
         train(corpus, config, tmp_path / "run")
     assert not list((tmp_path / "run").rglob("*.partial"))
