@@ -5,10 +5,22 @@ Documents are lists of integers 0..alphabet_size-1; grammars are (rules, sequenc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-__all__ = ["algorithm_1", "depths", "expand", "levels", "lz78", "lzd", "none", "repair"]
+__all__ = [
+    "algorithm_1",
+    "depths",
+    "expand",
+    "levels",
+    "lz78",
+    "lzd",
+    "ngrams",
+    "none",
+    "repair",
+]
 
 Rules = list[tuple[int, int]]
 Pair = tuple[int, int]
@@ -205,3 +217,32 @@ def levels(rules: Rules, alphabet_size: int) -> list[list[int]]:
         found.append([node for node in nodes if node not in reported])
         reported.update(nodes)
     return [level for level in found if level]
+
+
+def ngrams(
+    text: str,
+    low: int,
+    high: int,
+    collapse: bool = False,
+    complements: Mapping[str, str] | None = None,
+) -> Counter[str]:
+    """Count the pieces of `low` to `high` letters of a text.
+
+    With `collapse` two or more white-space characters in a row are one blank. With `complements` a
+    piece and its reverse complement count as the smaller of the two; a letter that has no
+    complement is its own.
+
+    >>> sorted(ngrams("aab  a", 2, 2, collapse=True).items())
+    [(' a', 1), ('aa', 1), ('ab', 1), ('b ', 1)]
+    """
+    if collapse:
+        text = re.sub(r"\s\s+", " ", text)
+    counts: Counter[str] = Counter()
+    for length in range(low, high + 1):
+        for i in range(len(text) - length + 1):
+            piece = text[i : i + length]
+            if complements is not None:
+                other = "".join(complements.get(letter, letter) for letter in reversed(piece))
+                piece = min(piece, other)
+            counts[piece] += 1
+    return counts
