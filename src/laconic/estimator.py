@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping
 from dataclasses import fields
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -28,11 +28,12 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError(reason) from None
 import torch
 
-from laconic.alphabet import BYTES_LIKE, Alphabet, as_alphabet
+from laconic.alphabet import Alphabet, as_alphabet
 from laconic.batching import GrammarDataset
 from laconic.codecs import Codec, CodecName, as_codec, compress_many
 from laconic.corpus import Corpus
-from laconic.grammar import Grammar, Grammars
+from laconic.documents import Documents, documents_of, is_missing
+from laconic.grammar import Grammars
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.training.config import TrainingConfig, resolve
 from laconic.training.data import Class, Labels
@@ -41,9 +42,7 @@ from laconic.training.predict import Predictor
 
 __all__ = ["GrammarClassifier", "GrammarRegressor"]
 
-Documents: TypeAlias = Any  # what scikit-learn calls X; _documents says what it may be
 Weights: TypeAlias = npt.NDArray[np.float64]
-_MISSING = ("nan", "<NA>", "NaT")  # how NumPy's and pandas' missing values spell themselves
 
 
 class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
@@ -147,7 +146,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None; of a "
                 "corpus, pass corpus.labels"
             )
-        documents = _documents(X)
+        documents = documents_of(X)
         if len(documents) == 0:
             raise ValueError("X holds no documents: 0 samples; at least one is needed")
         y = y.to_pylist() if hasattr(y, "to_pylist") else y
@@ -210,7 +209,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         return resolve(self.preset, chosen | dict(self.settings or {}) | {"task": labels.task})
 
     def _outputs(self, X: Documents) -> npt.NDArray[np.float32]:
-        return self.predictor().outputs(_documents(X))
+        return self.predictor().outputs(documents_of(X))
 
 
 class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[misc]
@@ -280,7 +279,7 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
 
     def predict_proba(self, X: Documents) -> npt.NDArray[np.float64]:
         """Return the probability of each class, or of each label on its own, float64 [N, K]."""
-        return self.predictor().probabilities(_documents(X))
+        return self.predictor().probabilities(documents_of(X))
 
     def predict(self, X: Documents) -> npt.NDArray[Any]:
         """Return the class of each document [N], or zeros and ones [N, K] for several labels."""
@@ -318,42 +317,11 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
         return self.labels_.restore(outputs[:, 0])
 
 
-def _documents(X: Documents) -> Corpus | Grammars | list[Any]:
-    """Return documents as what can be compressed or read; TypeError or ValueError with the cure."""
-    if isinstance(X, Corpus | Grammars):
-        return X
-    if isinstance(X, (str, *BYTES_LIKE)):
-        raise TypeError(f"X is one {type(X).__name__}; pass a list of documents, [document]")
-    dimensions = getattr(X, "ndim", 1)
-    if dimensions != 1:
-        raise ValueError(
-            f"Expected documents in one dimension, got {dimensions}: shape {list(X.shape)}; "
-            "pass one text for each document, such as one column, X[:, 0] or frame['text']"
-        )
-    if isinstance(X, Mapping | Set) or not isinstance(X, Iterable):
-        raise TypeError(f"X must be a list of documents, not {type(X).__name__}")
-    documents = list(X.to_pylist() if hasattr(X, "to_pylist") else X)
-    wanted = Grammar if documents and isinstance(documents[0], Grammar) else (str, *BYTES_LIKE)
-    for number, document in enumerate(documents):
-        if isinstance(document, wanted):
-            continue
-        if _is_missing(document):
-            cure = "leave it out, or pass an empty text"
-            raise ValueError(f"document {number} is missing; {cure}")
-        kind = type(document).__name__
-        raise TypeError(f"document {number} must be str or bytes, like the others, not {kind}")
-    return Grammars.concatenate(documents) if wanted is Grammar else documents
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or (not isinstance(value, str | bytes) and str(value) in _MISSING)
-
-
 def _check_labels(y: Any) -> None:
     """Raise ValueError with the row for a missing label, before NumPy makes a text of it."""
     values = np.zeros(0) if hasattr(y, "toarray") else np.asarray(y, dtype=object)
     for row, value in enumerate(values if values.ndim == 1 else ()):
-        if _is_missing(value):
+        if is_missing(value):
             raise ValueError(f"document {row} has no label; give it one, or leave it out")
 
 
