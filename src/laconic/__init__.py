@@ -18,6 +18,7 @@ from laconic.grammar import Grammar, GrammarError, Grammars
 if TYPE_CHECKING:
     from laconic.corpus import Corpus, CorpusError
     from laconic.estimator import GrammarClassifier, GrammarRegressor
+    from laconic.vectorizer import GrammarVectorizer
 
 __all__ = [
     "Alphabet",
@@ -29,6 +30,7 @@ __all__ = [
     "GrammarClassifier",
     "GrammarError",
     "GrammarRegressor",
+    "GrammarVectorizer",
     "Grammars",
     "compress",
     "compress_many",
@@ -38,7 +40,8 @@ __version__ = "0.1.0.dev0"
 
 
 def __getattr__(name: str) -> Any:
-    # Corpora need pyarrow and estimators torch, which take longer to import than short work takes.
+    # Corpora need pyarrow, estimators torch and vectorizers scikit-learn, which take longer to
+    # import than short work takes.
     if name in ("Corpus", "CorpusError"):
         from laconic import corpus
 
@@ -47,4 +50,8 @@ def __getattr__(name: str) -> Any:
         from laconic import estimator
 
         return getattr(estimator, name)
+    if name == "GrammarVectorizer":
+        from laconic import vectorizer
+
+        return vectorizer.GrammarVectorizer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

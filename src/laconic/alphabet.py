@@ -14,7 +14,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Alphabet", "AlphabetError", "Document", "Symbols", "as_alphabet"]
+__all__ = [
+    "Alphabet",
+    "AlphabetError",
+    "Document",
+    "Symbols",
+    "as_alphabet",
+    "as_bytes",
+    "as_text",
+]
 
 BYTES_LIKE = (bytes, bytearray, memoryview, mmap.mmap)
 Document: TypeAlias = str | bytes | bytearray | memoryview | mmap.mmap
@@ -121,7 +129,7 @@ class Alphabet:
             raise ValueError(f"{max_size=} and {min_count=} must be at least 1")
         counts = np.zeros(_CODE_POINTS, np.int64)
         for number, document in enumerate(_several(texts, "learn")):
-            codes = _code_points(_as_text(document, number))
+            codes = _code_points(as_text(document, number))
             np.add.at(counts, _lowercase()[codes] if lowercase else codes, 1)
         counts[0xD800:0xE000] = counts[ord(_UNKNOWN)] = 0
         found = np.flatnonzero(counts >= min_count)
@@ -162,8 +170,8 @@ class Alphabet:
         AlphabetError with the position of what the alphabet cannot hold; TypeError for other types.
         """
         if self.characters is None:
-            return np.frombuffer(_as_bytes(document, None), np.uint8)
-        return self._look_up(_as_text(document, None), None)
+            return np.frombuffer(as_bytes(document, None), np.uint8)
+        return self._look_up(as_text(document, None), None)
 
     def encode_many(self, documents: Iterable[Document]) -> tuple[Symbols, npt.NDArray[np.int64]]:
         """Return the symbols of all documents in one array, `dtype` [n], and offsets int64 [N + 1].
@@ -176,9 +184,9 @@ class Alphabet:
             return np.frombuffer(joined.encode(), np.uint8), _offsets(documents)
         numbered = enumerate(documents)
         if self.characters is None:
-            parts = [_as_bytes(document, number) for number, document in numbered]
+            parts = [as_bytes(document, number) for number, document in numbered]
             return np.frombuffer(b"".join(parts), np.uint8), _offsets(parts)
-        texts = [_as_text(document, number) for number, document in numbered]
+        texts = [as_text(document, number) for number, document in numbered]
         offsets = _offsets(texts)
         return self._look_up("".join(texts), offsets), offsets
 
@@ -382,7 +390,8 @@ def _several(documents: Iterable[Document], caller: str) -> Iterable[Document]:
     return documents
 
 
-def _as_bytes(document: Document, number: int | None) -> bytes:
+def as_bytes(document: Document, number: int | None) -> bytes:
+    """Return a document as bytes, text as UTF-8; AlphabetError with its number if not so."""
     if isinstance(document, str):
         try:
             return document.encode()
@@ -396,11 +405,12 @@ def _as_bytes(document: Document, number: int | None) -> bytes:
     raise TypeError(f"{which} must be str or bytes, not {type(document).__name__}")
 
 
-def _as_text(document: Document, number: int | None) -> str:
+def as_text(document: Document, number: int | None) -> str:
+    """Return a document as text, bytes read as UTF-8; AlphabetError with its number if not so."""
     if isinstance(document, str):
         return document
     try:
-        return _as_bytes(document, number).decode()
+        return as_bytes(document, number).decode()
     except UnicodeDecodeError as error:
         reason = f"byte {error.object[error.start]:#04x} is not UTF-8 ({error.reason}); pass text, "
         reason += 'e.g. data.decode("latin-1"), or use Alphabet.bytes()'
