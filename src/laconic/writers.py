@@ -23,7 +23,7 @@ import pyarrow.parquet
 
 from laconic.readers.layouts import Layout, layout_for
 
-__all__ = ["layout_for", "write"]
+__all__ = ["layout_for", "renamed", "write"]
 
 
 def write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> int:
@@ -37,11 +37,11 @@ def write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> int:
     if layout["format"] == "files":
         if out.exists():
             raise FileExistsError(f"{out}: exists already; choose another folder or remove it")
-        with _renamed(out) as temporary:
+        with renamed(out) as temporary:
             temporary.mkdir()
             _write_files(counted, layout, temporary)
         return counted.count
-    with _renamed(out) as temporary, temporary.open("xb") as raw:
+    with renamed(out) as temporary, temporary.open("xb") as raw:
         if layout["format"] == "parquet":
             _write_parquet(counted, layout, raw)
         else:
@@ -67,7 +67,7 @@ class _Counted:
 
 
 @contextlib.contextmanager
-def _renamed(out: Path) -> Iterator[Path]:
+def renamed(out: Path) -> Iterator[Path]:
     """Give a temporary path beside `out`, renamed at the end, removed where something fails."""
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
     try:

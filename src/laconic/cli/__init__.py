@@ -12,6 +12,7 @@ from laconic.cli.compress import compress
 from laconic.cli.evaluate import evaluate
 from laconic.cli.expand import expand
 from laconic.cli.explain import explain
+from laconic.cli.features import features
 from laconic.cli.info import info
 from laconic.cli.predict import predict
 from laconic.cli.report import report
@@ -27,7 +28,7 @@ app = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-_ON_CORPORA = compress, info, show, expand, verify
+_ON_CORPORA = compress, info, show, expand, verify, features
 _ON_MODELS = train, evaluate, predict, explain, report
 for _command in (*_ON_CORPORA, *_ON_MODELS):
     app.command(_command)

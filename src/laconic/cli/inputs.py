@@ -11,12 +11,14 @@ from laconic.show import several
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from laconic.alphabet import AlphabetError
     from laconic.corpus import Corpus
-    from laconic.readers import Documents
+    from laconic.readers import Documents, ReadError
 
-__all__ = ["Chunk", "FormatName", "Inputs", "column", "open_inputs"]
+__all__ = ["Chunk", "FormatName", "Inputs", "column", "open_inputs", "placed"]
 
 FormatName = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
+Places = tuple[list[str], list[int]]  # the file and row of each of some documents
 _ROWS = 4096  # of a corpus that are read at a time
 _PART_BYTES = 1 << 20  # of text, likewise
 
@@ -68,7 +70,16 @@ class Chunk(NamedTuple):
 
     documents: Any
     columns: pa.Table
-    where: tuple[list[str], list[int]] | None
+    where: Places | None
+
+
+def placed(error: AlphabetError, where: Places, first: int = 0) -> ReadError:
+    """Return the error with the file and row of its document, if where[:][0] is number `first`."""
+    from laconic.readers import ReadError
+
+    row = (error.document or 0) - first
+    at = "" if error.position is None else f"position {error.position}: "
+    return ReadError(where[0][row], where[1][row], at + error.reason)
 
 
 def open_inputs(

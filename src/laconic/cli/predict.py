@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import Chunk, FormatName, Inputs, open_inputs
+from laconic.cli.inputs import Chunk, FormatName, Inputs, open_inputs, placed
+from laconic.cli.progress import InputProgress
 from laconic.show import several
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from rich.progress import Progress
 
     from laconic.training.predict import Predictor
 
@@ -115,8 +115,8 @@ def _predict_all(predictor: Predictor, opened: Inputs, path: Path | None, as_jso
     tally: Counter[str] = Counter()
     lines = path is None and as_json
     nested = lines or (path is not None and _suffix(path) in (".jsonl", ".ndjson", ".parquet"))
-    with _Progress(opened) as progress:
-        tables = progress.watch(_predicted(predictor, opened, nested, tally))
+    with InputProgress(opened) as progress:
+        tables = progress.watch(_predicted(predictor, opened, nested, tally), _rows)
         if path is None:
             _print(tables, as_json)
             return
@@ -148,6 +148,10 @@ def _checked_out(path: Path, force: bool) -> Path:
     return path
 
 
+def _rows(table: pa.Table) -> int:
+    return int(table.num_rows)
+
+
 def _own_names(predictor: Predictor) -> list[str]:
     probable = [] if predictor.task == "regression" else predictor.labels.classes
     return ["row", "prediction", *(f"p({each})" for each in probable)]
@@ -172,7 +176,6 @@ def _predicted(
 ) -> Iterator[pa.Table]:
     """Yield the output, a table for each chunk of documents."""
     from laconic.alphabet import AlphabetError
-    from laconic.readers import ReadError
 
     waiting: deque[Chunk] = deque()
     names = _names(predictor, opened)
@@ -188,12 +191,9 @@ def _predicted(
         try:
             outputs = next(results, None)
         except AlphabetError as error:
-            where = waiting[0].where
-            if where is None:
+            if waiting[0].where is None:
                 raise
-            row = (error.document or 0) - first
-            at = "" if error.position is None else f"position {error.position}: "
-            raise ReadError(where[0][row], where[1][row], at + error.reason) from None
+            raise placed(error, waiting[0].where, first) from None
         if outputs is None:
             return
         yield _table(predictor, outputs, waiting.popleft(), names, first, nested, tally)
@@ -306,45 +306,3 @@ def _report(
     print(f"{path}: {several(count, 'document')}, {seconds:.1f} s{classes}")
     if info.capacity:
         print(f"  {info.hit_rate:.0%} of {info.hits + info.misses:,} symbols were in the cache")
-
-
-class _Progress:
-    """A bar on stderr, if that is a terminal: documents, and the share of the input."""
-
-    def __init__(self, opened: Inputs) -> None:
-        self._opened = opened
-        self._bar: Progress | None = None
-
-    def __enter__(self) -> _Progress:
-        if sys.stderr.isatty():
-            from rich import progress
-            from rich.console import Console
-
-            self._bar = progress.Progress(
-                progress.TextColumn("{task.fields[documents]:,} documents"),
-                progress.BarColumn(),
-                progress.TaskProgressColumn(),
-                progress.TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self._bar.start()
-        return self
-
-    def watch(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        """Pass tables on, and show how far they are."""
-        if self._bar is None:
-            yield from tables
-            return
-        opened, done = self._opened, 0
-        sizes = opened.documents.sizes if opened.documents is not None else []
-        total = len(opened.corpus) if opened.corpus is not None else sum(sizes)
-        task = self._bar.add_task("", total=total or None, documents=0)
-        for table in tables:
-            yield table
-            done += table.num_rows
-            read = opened.documents.bytes_read if opened.documents is not None else done
-            self._bar.update(task, completed=read, documents=done)
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()

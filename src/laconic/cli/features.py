@@ -1,0 +1,275 @@
+"""laconic features: the n-grams of documents as a sparse matrix."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from laconic.cli.debug import traced
+from laconic.cli.inputs import FormatName, Inputs, open_inputs, placed
+from laconic.cli.progress import InputProgress
+from laconic.codecs import CodecName
+from laconic.show import several
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from laconic.matrix_file import Written
+    from laconic.vectorizer import GrammarVectorizer
+
+__all__ = ["features"]
+
+
+def features(
+    inputs: Annotated[list[str], Parameter(negative="")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    like: Path | None = None,
+    ngram_range: Annotated[tuple[int, int], Parameter(negative="")] = (1, 5),
+    n_features: int | None = None,
+    max_features: int | None = None,
+    min_df: str = "1",
+    max_df: str = "1.0",
+    use_idf: bool | None = None,
+    sublinear_tf: Annotated[bool, Parameter(negative="")] = False,
+    binary: Annotated[bool, Parameter(negative="")] = False,
+    norm: Literal["l2", "l1", "none"] = "l2",
+    lowercase: bool = True,
+    collapse_whitespace: bool = True,
+    reverse_complement: Annotated[bool, Parameter(negative="")] = False,
+    alternate_sign: bool = True,
+    dtype: Literal["float64", "float32"] | None = None,
+    compress: Annotated[bool, Parameter(negative="")] = False,
+    text: str | None = None,
+    format: FormatName | None = None,
+    header: bool = True,
+    escapes: Annotated[bool, Parameter(negative="")] = False,
+    codec: CodecName = "repair",
+    alphabet: str | None = None,
+    threads: int | None = None,
+    force: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+    debug: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Write the n-grams of documents, TF-IDF or counts, as a sparse matrix for scipy.
+
+    laconic features reviews.parquet -o reviews.npz --max-features 200000
+
+    laconic features new.csv -o new.npz --text text --like reviews.features.json
+
+    laconic features dna.fa.gz -o dna.npz --ngram-range 3 6 --reverse-complement --n-features 65536
+
+    Row k is document k; scipy.sparse.load_npz reads the file. What the columns are is written
+    beside it, here reviews.features.json, for --like; with --n-features there is nothing to write,
+    and memory stays bounded however large the input.
+
+    Parameters
+    ----------
+    inputs
+        One corpus, or files, globs, folders or URLs of raw documents.
+    out
+        The matrix, an .npz file, which appears when it is whole.
+    like
+        A .features.json: the same columns and weights as there; all settings are from it.
+    ngram_range
+        The shortest and the longest n-grams.
+    n_features
+        Hash n-grams to this many columns; nothing is learned.
+    max_features
+        Keep the n-grams that occur most often, this many.
+    min_df
+        Keep n-grams in at least so many documents: a number, or a share with a point, as 0.01.
+    max_df
+        Keep n-grams in at most so many documents.
+    use_idf
+        Weigh with the inverse document frequency; by default unless hashed.
+    sublinear_tf
+        1 + log(count) instead of counts.
+    binary
+        1 instead of counts.
+    norm
+        What makes rows alike in length; counts are what --no-use-idf --norm none gives.
+    lowercase
+        Lower-case the text.
+    collapse_whitespace
+        Read two or more white spaces as one blank.
+    reverse_complement
+        Of DNA, an n-gram and its reverse complement are one.
+    alternate_sign
+        Let hashed n-grams that share a column cancel out rather than add up.
+    dtype
+        Of the entries; by default float64, or int64 for counts.
+    compress
+        A smaller file, which takes longer to write and to read.
+    text
+        The column of the text, by name or by position from 0.
+    format
+        What the files are, if their names do not tell.
+    header
+        Whether the first row of a CSV names the columns.
+    escapes
+        In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets.
+    codec
+        What raw documents are compressed with; it changes the time, never the matrix.
+    alphabet
+        Read raw documents through bytes, zhang, dna or dna_n; by default as the text they are.
+    threads
+        By default one per processor.
+    force
+        Replace what is there.
+    json
+        Print what was done as JSON.
+    debug
+        Show where in the program an error came from.
+
+    """
+    settings: dict[str, Any] = {
+        "ngram_range": ngram_range,
+        "n_features": n_features,
+        "max_features": max_features,
+        "use_idf": use_idf,
+        "sublinear_tf": sublinear_tf,
+        "binary": binary,
+        "norm": None if norm == "none" else norm,
+        "lowercase": lowercase,
+        "collapse_whitespace": collapse_whitespace,
+        "reverse_complement": reverse_complement,
+        "alternate_sign": alternate_sign,
+        "dtype": dtype,
+        "codec": codec,
+        "alphabet": alphabet,
+    }
+    with traced(debug):
+        settings |= {"min_df": _share("min-df", min_df), "max_df": _share("max-df", max_df)}
+        names = _checked_out(out, force, n_features is None and like is None)
+        vectorizer = _vectorizer(like, settings, threads)
+        opened = open_inputs(inputs, text, format, header, escapes)
+        _write(vectorizer, opened, out, names, like is None, compress, json)
+
+
+def _share(name: str, value: str) -> float:
+    try:
+        return float(value) if "." in value or "e" in value else int(value)
+    except ValueError:
+        raise ValueError(f"--{name} must be a number, or a share such as 0.5: {value!r}") from None
+
+
+def _checked_out(out: Path, force: bool, named: bool) -> Path | None:
+    """Return where the names of the columns go, if they go anywhere."""
+    if out.suffix != ".npz":
+        raise ValueError(f"-o {out}: a matrix is an .npz file")
+    if not out.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{out.parent} does not exist: make the folder first")
+    names = out.with_suffix(".features.json") if named else None
+    for path in filter(None, (out, names)):
+        if path.is_dir():
+            raise FileExistsError(f"{path} is a folder: choose another name")
+        if path.exists() and not force:
+            raise FileExistsError(f"{path} exists: choose another name, or use --force")
+    return names
+
+
+def _vectorizer(
+    like: Path | None, settings: dict[str, Any], threads: int | None
+) -> GrammarVectorizer:
+    from laconic.vectorizer import GrammarVectorizer
+    from laconic.vectorizer_file import load_vectorizer
+
+    if like is None:
+        return GrammarVectorizer(**settings, threads=threads)
+    return load_vectorizer(like, threads)
+
+
+def _write(
+    vectorizer: GrammarVectorizer,
+    opened: Inputs,
+    out: Path,
+    names: Path | None,
+    fits: bool,
+    compress: bool,
+    as_json: bool,
+) -> None:
+    from sklearn.utils import get_tags
+
+    from laconic.matrix_file import write_matrix
+    from laconic.vectorizer_file import save_vectorizer
+    from laconic.writers import renamed
+
+    if any(out.resolve() == Path(each).resolve() for each in opened.files):
+        raise FileExistsError(f"{out} is the input itself: choose another name")
+    started = time.perf_counter()
+    learns = fits and get_tags(vectorizer).requires_fit
+    held = _fit(vectorizer, opened) if learns else None
+    empty = vectorizer.transform([])
+    kind = empty.shape[1], empty.dtype
+    with InputProgress(opened) as progress:
+        blocks = progress.watch(_blocks(vectorizer, opened, held), _rows)
+        if names is None:
+            written = write_matrix(blocks, *kind, out, compress)
+        else:
+            with renamed(names) as temporary:
+                save_vectorizer(vectorizer, temporary)
+                written = write_matrix(blocks, *kind, out, compress)
+    _report(out, names, written, time.perf_counter() - started, as_json)
+
+
+def _fit(vectorizer: GrammarVectorizer, opened: Inputs) -> list[Any] | None:
+    """Learn the columns; return raw documents, which are all held for that."""
+    from laconic.alphabet import AlphabetError
+
+    if opened.corpus is not None:
+        vectorizer.fit(opened.corpus)
+        return None
+    documents: list[Any] = []
+    files: list[str] = []
+    rows: list[int] = []
+    for chunk in opened.chunks():
+        documents += chunk.documents
+        if chunk.where is not None:
+            files += chunk.where[0]
+            rows += chunk.where[1]
+    try:
+        vectorizer.fit(documents)
+    except AlphabetError as error:
+        raise placed(error, (files, rows)) from None
+    return documents
+
+
+def _blocks(
+    vectorizer: GrammarVectorizer, opened: Inputs, held: list[Any] | None
+) -> Iterator[csr_matrix]:
+    """Yield the matrix, some rows at a time."""
+    from laconic.alphabet import AlphabetError
+
+    if opened.corpus is not None or held is not None:
+        yield from vectorizer.transform_batches(opened.corpus if held is None else held)
+        return
+    for chunk in opened.chunks():
+        try:
+            yield from vectorizer.transform_batches(chunk.documents)
+        except AlphabetError as error:
+            if chunk.where is None:
+                raise
+            raise placed(error, chunk.where) from None
+
+
+def _rows(block: csr_matrix) -> int:
+    return int(block.shape[0])
+
+
+def _report(out: Path, names: Path | None, written: Written, seconds: float, as_json: bool) -> None:
+    if as_json:
+        beside = None if names is None else str(names)
+        fields = {"out": str(out), "features": beside, **written._asdict(), "seconds": seconds}
+        print(json.dumps(fields))
+        return
+    shape = f"{several(written.rows, 'document')} × {several(written.columns, 'column')}"
+    print(f"{out}: {shape}, {written.entries:,} entries, {seconds:.1f} s")
+    if names is not None:
+        print(f"  {names} says what the columns are; --like gives the same to other documents")

@@ -1,0 +1,82 @@
+"""Fitted vectorizers in JSON files: settings, n-grams, weights; for other documents, later."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from laconic.alphabet import Alphabet
+from laconic.codecs import Codec, as_codec
+from laconic.ngrams import Vocabulary
+from laconic.vectorizer import GrammarVectorizer
+
+__all__ = ["load_vectorizer", "save_vectorizer"]
+
+_VERSION = 1
+
+
+def save_vectorizer(vectorizer: GrammarVectorizer, path: str | os.PathLike[str]) -> None:
+    """Write a fitted vectorizer as JSON: its settings, and the n-gram and idf of each column.
+
+    Of one that hashes there is nothing to keep but its settings: ValueError.
+    """
+    names = vectorizer.get_feature_names_out().tolist()
+    settings = vectorizer.get_params(deep=False)
+    del settings["vocabulary"], settings["threads"]
+    settings["ngram_range"] = list(map(int, settings["ngram_range"]))
+    settings["codec"] = asdict(as_codec(vectorizer.codec, {}))
+    if isinstance(vectorizer.alphabet, Alphabet):
+        settings["alphabet"] = {"json": vectorizer.alphabet.to_json()}
+    if vectorizer.dtype is not None:
+        settings["dtype"] = np.dtype(vectorizer.dtype).name
+    for name, value in settings.items():
+        settings[name] = value.item() if isinstance(value, np.generic) else value
+    idf = getattr(vectorizer, "idf_", None)
+    fields = {
+        "laconic": "vectorizer",
+        "version": _VERSION,
+        "settings": settings,
+        "idf": None if idf is None else idf.tolist(),
+        "ngrams": names,
+    }
+    Path(path).write_text(json.dumps(fields, indent=0), "utf-8")
+
+
+def load_vectorizer(path: str | os.PathLike[str], threads: int | None = None) -> GrammarVectorizer:
+    """Return the vectorizer that save_vectorizer wrote; ValueError with the file if it is none."""
+    try:
+        fields = json.loads(Path(path).read_text("utf-8"))
+        if fields["laconic"] != "vectorizer" or fields["version"] != _VERSION:
+            raise ValueError(f"it is {fields['laconic']!r} of version {fields['version']!r}")
+        return _restored(fields, threads)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        told = f"no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(
+            f"{path} is no vectorizer that this version of Laconic can read: {told}"
+        ) from None
+
+
+def _restored(fields: dict[str, Any], threads: int | None) -> GrammarVectorizer:
+    settings = dict(fields["settings"])
+    settings["ngram_range"] = tuple(settings["ngram_range"])
+    settings["codec"] = Codec(**settings["codec"])
+    if isinstance(settings["alphabet"], dict):
+        settings["alphabet"] = Alphabet.from_json(settings["alphabet"]["json"])
+    vectorizer = GrammarVectorizer(**settings, threads=threads)
+    names, idf = fields["ngrams"], fields["idf"]
+    if vectorizer.n_features is not None:
+        raise ValueError("it hashes n-grams, and yet it has some")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("its n-grams are not a list of texts")
+    vectorizer.ngrams_ = Vocabulary.from_names(names)
+    if vectorizer.use_idf is None or vectorizer.use_idf:
+        vectorizer.idf_ = np.array(idf, vectorizer.dtype or np.float64)
+        if vectorizer.idf_.shape != (len(names),):
+            raise ValueError(f"there are {len(names)} n-grams, but {vectorizer.idf_.size} weights")
+    vectorizer.transform([])  # checks the settings
+    return vectorizer
