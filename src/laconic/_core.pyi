@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 _Symbols: TypeAlias = npt.NDArray[np.int32]
 _Longs: TypeAlias = npt.NDArray[np.int64]
+_Letters: TypeAlias = npt.NDArray[np.uint32]
 
 class GrammarError(ValueError): ...
 
@@ -102,3 +103,55 @@ def expand(
     begin: int,
     end: int,
 ) -> npt.NDArray[np.integer[Any]]: ...
+
+class LetterTable:
+    def __init__(
+        self,
+        letters: _Letters,
+        spaces: npt.NDArray[np.uint8],
+        points: _Letters,
+        complements: _Letters,
+        blank: int,
+    ) -> None: ...
+
+class NgramCounter:
+    def __init__(self, letters: LetterTable, low: int, high: int, keep: bool) -> None: ...
+    def add(
+        self,
+        alphabet_size: int,
+        rules: _Symbols,
+        rule_offsets: _Longs,
+        sequence: _Symbols,
+        sequence_offsets: _Longs,
+        threads: int,
+    ) -> None: ...
+    def finish(self, threads: int) -> tuple[_Longs, _Longs]: ...
+    def spelled(self, ngrams: _Longs) -> tuple[_Letters, _Longs]: ...
+    def matrix(self, columns: _Symbols, threads: int) -> tuple[_Longs, _Symbols, _Longs]: ...
+
+def count_hashed(
+    letters: LetterTable,
+    low: int,
+    high: int,
+    alphabet_size: int,
+    rules: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+    columns: int,
+    alternate_sign: bool,
+    threads: int,
+) -> tuple[_Longs, _Symbols, _Longs]: ...
+def count_known(
+    letters: LetterTable,
+    low: int,
+    high: int,
+    alphabet_size: int,
+    rules: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+    vocabulary: _Letters,
+    offsets: _Longs,
+    threads: int,
+) -> tuple[_Longs, _Symbols, _Longs]: ...

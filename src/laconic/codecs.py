@@ -26,7 +26,7 @@ _OPTIONS: dict[str, frozenset[str]] = {
 }
 _TEXT = (str, *BYTES_LIKE)
 _NO_LIMIT = 0xFFFFFFFF
-_MOST_THREADS = 4096
+MOST_THREADS = 4096
 
 
 class Options(TypedDict, total=False):
@@ -132,8 +132,8 @@ def compress_many(
     codec = as_codec(codec, options)
     if threads is None:
         threads = processors()
-    elif not _is_integer(threads) or not 1 <= threads <= _MOST_THREADS:
-        raise ValueError(f"threads must be an integer from 1 to {_MOST_THREADS}, not {threads!r}")
+    elif not _is_integer(threads) or not 1 <= threads <= MOST_THREADS:
+        raise ValueError(f"threads must be an integer from 1 to {MOST_THREADS}, not {threads!r}")
     if isinstance(documents, _TEXT):
         raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
     parts: list[Any] = list(documents)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import pairwise
+from operator import index
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from laconic import oracle
+from laconic import _core
 from laconic.alphabet import Alphabet
 from laconic.arrays import Int32s, Int64s, frozen
-from laconic.grammar import Grammar, GrammarError, Grammars
+from laconic.codecs import MOST_THREADS, processors
+from laconic.grammar import GrammarError, Grammars
+from laconic.show import several
 
 __all__ = [
     "Counts",
@@ -26,6 +30,7 @@ __all__ = [
     "letters",
 ]
 
+UInt32s: TypeAlias = npt.NDArray[np.uint32]
 LONGEST = 64  # letters of an n-gram
 _COMPLEMENTS = dict(zip("ACGTRYKMBVDHacgtrykmbvdh", "TGCAYRMKVBHDtgcayrmkvbhd", strict=True))
 _ASCII_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f "
@@ -37,12 +42,68 @@ class Letters:
 
     `codes` is uint32 [alphabet_size]. With `spaces`, bool [alphabet_size], a run of two or more
     of them is one blank. With `complements`, uint32 [alphabet_size], the code point of each one's
-    complement, an n-gram and its reverse complement are counted as the smaller of the two.
+    complement, an n-gram and its reverse complement are counted as the smaller of the two; equal
+    codes have equal complements, and a complement's complement is the code itself.
+    Raises ValueError for arrays that are not such.
     """
 
-    codes: npt.NDArray[np.uint32]
+    codes: UInt32s
     spaces: npt.NDArray[np.bool_] | None = None
-    complements: npt.NDArray[np.uint32] | None = None
+    complements: UInt32s | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("codes", "spaces", "complements"):
+            array = getattr(self, name)
+            dtype = np.bool_ if name == "spaces" else np.uint32
+            if array is None and name != "codes":
+                continue
+            if not isinstance(array, np.ndarray) or array.dtype != dtype:
+                raise ValueError(f"{name} must be an array of {dtype.__name__}")
+            if array.shape != (len(self.codes),) or len(array) == 0:
+                raise ValueError(f"{name} must have one entry for each terminal, and one at least")
+            if name != "spaces" and not _are_characters(array):
+                raise ValueError(f"{name} must be code points of characters, not surrogates")
+            # Nobody may change what the core, without the GIL, trusts.
+            object.__setattr__(self, name, frozen(np.array(array, order="C")))
+        if self.complements is not None:
+            self._check_complements(self.complements)
+
+    def _check_complements(self, complements: UInt32s) -> None:
+        pairs = np.stack([self.codes, complements], 1)
+        both = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
+        if len(np.unique(both[:, 0])) != len(both):
+            raise ValueError("each code needs one complement, whose complement is the code itself")
+
+    @cached_property
+    def points(self) -> UInt32s:
+        """The code points of all letters that n-grams may have, ascending, uint32 [A]."""
+        parts = [self.codes]
+        if self.spaces is not None:
+            parts.append(np.array([ord(" ")], np.uint32))
+        if self.complements is not None:
+            parts.append(self.complements)
+        return frozen(np.unique(np.concatenate(parts)))
+
+    @cached_property
+    def _table(self) -> _core.LetterTable:
+        # The core numbers letters from 1 in the order of their code points.
+        points, spaces = self.points, self.spaces
+        others = np.zeros(0, np.uint32)
+        if self.complements is not None:
+            others = np.searchsorted(points, points).astype(np.uint32) + np.uint32(1)
+            for codes, images in (
+                (self.codes, self.complements),
+                (self.complements, self.codes),
+            ):
+                others[np.searchsorted(points, codes)] = np.searchsorted(points, images) + 1
+        blank = 0 if spaces is None else int(np.searchsorted(points, ord(" "))) + 1
+        return _core.LetterTable(
+            frozen((np.searchsorted(points, self.codes) + 1).astype(np.uint32)),
+            np.zeros(0, np.uint8) if spaces is None else spaces.view(np.uint8),
+            points,
+            others,
+            blank,
+        )
 
 
 def letters(
@@ -101,8 +162,12 @@ class Vocabulary:
     document_frequency: Int64s
     total: Int64s
 
-    def __init__(self, names: Sequence[str], document_frequency: Int64s, total: Int64s) -> None:
-        self._names = list(names)
+    def __init__(
+        self, points: UInt32s, offsets: Int64s, document_frequency: Int64s, total: Int64s
+    ) -> None:
+        # N-gram k is spelled points[offsets[k]:offsets[k + 1]]: str by str they would take longer
+        # to make than to count.
+        self._points, self._offsets = points, offsets
         self.document_frequency, self.total = document_frequency, total
 
     @classmethod
@@ -111,17 +176,26 @@ class Vocabulary:
         given = list(names)
         seen: set[str] = set()
         for name in given:
+            if not isinstance(name, str):
+                raise TypeError(f"n-grams are str, not {type(name).__name__}")
             if name in seen:
                 raise ValueError(f"the n-gram {name!r} is given twice; give each one column")
             seen.add(name)
-        return cls(given, *(frozen(np.zeros(len(given), np.int64)) for _ in range(2)))
+        data = "".join(given).encode("utf-32-le", "surrogatepass")
+        offsets = np.cumsum([0, *map(len, given)], dtype=np.int64)
+        none = frozen(np.zeros(len(given), np.int64))
+        return cls(np.frombuffer(data, "<u4").astype(np.uint32), offsets, none, none)
 
     def names(self) -> list[str]:
         """Return the n-grams, by column."""
-        return list(self._names)
+        text = self._points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        return [text[i:j] for i, j in pairwise(self._offsets.tolist())]
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._offsets) - 1
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary: {several(len(self), 'n-gram')}>"
 
 
 def count_hashed(
@@ -140,18 +214,13 @@ def count_hashed(
     MurmurHash3 of an n-gram's UTF-8, with seed 0. Entries that share a column are summed, and stay
     if that gives 0. Raises as count_all does.
     """
-    from sklearn.utils import murmurhash3_32
-
-    rows: list[dict[int, int]] = []
-    for counts in _counters(grammars, letters, low, high):
-        row: dict[int, int] = {}
-        for name, count in counts.items():
-            value = int(murmurhash3_32(name.encode(), 0))
-            sign = -1 if alternate_sign and value < 0 else 1
-            column = abs(value) % n_features
-            row[column] = row.get(column, 0) + sign * count
-        rows.append(row)
-    return _matrix(rows, n_features)
+    if not 1 <= n_features < 1 << 31:
+        raise ValueError(f"n_features must be from 1 to 2^31 - 1, not {n_features}")
+    _check(grammars, letters, low, high)
+    counts = _core.count_hashed(
+        letters._table, low, high, *_arrays(grammars), n_features, alternate_sign, _threads(threads)
+    )
+    return Counts(*counts, columns=n_features)
 
 
 def count_all(
@@ -175,20 +244,13 @@ def count_all(
     Raises GrammarError for grammars over another alphabet or of too many letters to count, and
     ValueError for lengths other than 1 <= low <= high <= 64.
     """
-    blocks = [grammars] if isinstance(grammars, Grammars) else list(grammars)
-    counters = [c for block in blocks for c in _counters(block, letters, low, high)]
-    totals: Counter[str] = Counter()
-    frequencies: Counter[str] = Counter()
-    for counts in counters:
-        totals.update(counts)
-        frequencies.update(counts.keys())
-    names = sorted(totals)
-    frequency = np.array([frequencies[name] for name in names], np.int64)
-    total = np.array([totals[name] for name in names], np.int64)
+    counter, frequency, total = _counted(grammars, letters, low, high, True, threads)
     kept = _chosen(frequency, total, min_df, max_df, max_features, binary, dtype)
-    chosen = [names[k] for k in kept.tolist()]
-    vocabulary = Vocabulary(chosen, frozen(frequency[kept]), frozen(total[kept]))
-    return vocabulary, _known(counters, vocabulary)
+    vocabulary = _vocabulary(counter, kept, frequency, total)
+    columns = np.full(len(frequency), -1, np.int32)
+    columns[kept] = np.arange(len(kept), dtype=np.int32)
+    counts = counter.matrix(columns, _threads(threads))
+    return vocabulary, Counts(*counts, columns=len(kept))
 
 
 def learn(
@@ -204,19 +266,10 @@ def learn(
     dtype: npt.DTypeLike = np.int64,
     threads: int | None = None,
 ) -> Vocabulary:
-    """Return the n-grams that count_all returns, in less memory: no counts of documents are kept."""
-    return count_all(
-        grammars,
-        letters,
-        low,
-        high,
-        min_df=min_df,
-        max_df=max_df,
-        max_features=max_features,
-        binary=binary,
-        dtype=dtype,
-        threads=threads,
-    )[0]
+    """Return the n-grams that count_all does, in less memory: documents are not remembered."""
+    counter, frequency, total = _counted(grammars, letters, low, high, False, threads)
+    kept = _chosen(frequency, total, min_df, max_df, max_features, binary, dtype)
+    return _vocabulary(counter, kept, frequency, total)
 
 
 def count_known(
@@ -232,7 +285,20 @@ def count_known(
 
     Raises as count_all does.
     """
-    return _known(_counters(grammars, letters, low, high), vocabulary)
+    _check(grammars, letters, low, high)
+    points, places = letters.points, np.searchsorted(letters.points, vocabulary._points)
+    known = points[np.minimum(places, len(points) - 1)] == vocabulary._points
+    spelled = np.where(known, places + 1, 0).astype(np.uint32)
+    counts = _core.count_known(
+        letters._table,
+        low,
+        high,
+        *_arrays(grammars),
+        spelled,
+        vocabulary._offsets,
+        _threads(threads),
+    )
+    return Counts(*counts, columns=len(vocabulary))
 
 
 def _chosen(
@@ -243,11 +309,11 @@ def _chosen(
     max_features: int | None,
     binary: bool,
     dtype: npt.DTypeLike,
-) -> npt.NDArray[np.intp]:
+) -> Int64s:
     mask = frequency >= min_df
     if max_df is not None:
         mask &= frequency <= max_df
-    kept = np.flatnonzero(mask)
+    kept = np.flatnonzero(mask).astype(np.int64)
     if max_features is None or len(kept) <= max_features:
         return kept
     # The very call that scikit-learn makes: how NumPy orders equals is no promise of NumPy's.
@@ -255,44 +321,60 @@ def _chosen(
     return np.sort(kept[(-weights).argsort()[:max_features]])
 
 
-def _counters(grammars: Grammars, letters: Letters, low: int, high: int) -> list[Counter[str]]:
-    _check(grammars, letters, low, high)
-    complements = None
-    if letters.complements is not None:
-        pairs = zip(letters.codes.tolist(), letters.complements.tolist(), strict=True)
-        complements = {chr(a): chr(b) for a, b in pairs}
-    return [
-        oracle.ngrams(_text(grammar, letters), low, high, letters.spaces is not None, complements)
-        for grammar in grammars
-    ]
+def _counted(
+    grammars: Grammars | Iterable[Grammars],
+    letters: Letters,
+    low: int,
+    high: int,
+    keep: bool,
+    threads: int | None,
+) -> tuple[_core.NgramCounter, Int64s, Int64s]:
+    _check_lengths(low, high)
+    counter = _core.NgramCounter(letters._table, low, high, keep)
+    for block in [grammars] if isinstance(grammars, Grammars) else grammars:
+        _check(block, letters, low, high)
+        counter.add(*_arrays(block), _threads(threads))
+    return counter, *counter.finish(_threads(threads))
 
 
-def _text(grammar: Grammar, letters: Letters) -> str:
-    return letters.codes[grammar.expand()].astype("<u4").tobytes().decode("utf-32-le")
+def _vocabulary(
+    counter: _core.NgramCounter, kept: Int64s, frequency: Int64s, total: Int64s
+) -> Vocabulary:
+    points, offsets = counter.spelled(kept)
+    return Vocabulary(points, offsets, frozen(frequency[kept]), frozen(total[kept]))
+
+
+def _arrays(grammars: Grammars) -> tuple[int, Int32s, Int64s, Int32s, Int64s]:
+    return (
+        grammars.alphabet_size,
+        grammars.rules,
+        grammars.rule_offsets,
+        grammars.sequence,
+        grammars.sequence_offsets,
+    )
+
+
+def _are_characters(codes: UInt32s) -> bool:
+    return not ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return processors()
+    if isinstance(threads, bool) or not 1 <= index(threads) <= MOST_THREADS:
+        raise ValueError(f"threads must be an integer from 1 to {MOST_THREADS}, not {threads!r}")
+    return index(threads)
+
+
+def _check_lengths(low: int, high: int) -> None:
+    if not 1 <= index(low) <= index(high) <= LONGEST:
+        raise ValueError(f"n-grams of {low} to {high} letters: 1 <= low <= high <= {LONGEST}")
 
 
 def _check(grammars: Grammars, letters: Letters, low: int, high: int) -> None:
-    if not 1 <= low <= high <= LONGEST:
-        raise ValueError(f"n-grams of {low} to {high} letters: 1 <= low <= high <= {LONGEST}")
+    _check_lengths(low, high)
     if grammars.alphabet_size != len(letters.codes):
         raise GrammarError(
-            f"the grammars are over {grammars.alphabet_size} terminals, the letters are "
+            f"the grammars are over {grammars.alphabet_size} terminals, the letters are for "
             f"{len(letters.codes)}; make them from the alphabet of the grammars"
         )
-
-
-def _known(counters: list[Counter[str]], vocabulary: Vocabulary) -> Counts:
-    columns = {name: k for k, name in enumerate(vocabulary.names())}
-    rows = [{columns[n]: c for n, c in counts.items() if n in columns} for counts in counters]
-    return _matrix(rows, len(vocabulary))
-
-
-def _matrix(rows: list[dict[int, int]], columns: int) -> Counts:
-    ordered = [sorted(row.items()) for row in rows]
-    flat: list[Any] = [entry for row in ordered for entry in row]
-    return Counts(
-        np.cumsum([0, *map(len, ordered)], dtype=np.int64),
-        np.array([column for column, _ in flat], np.int32),
-        np.array([count for _, count in flat], np.int64),
-        columns,
-    )

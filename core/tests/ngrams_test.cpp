@@ -1,0 +1,178 @@
+// N-grams of grammars against those of the text itself; tests/test_ngrams.py has more, here sanitizers watch.
+#include "ngrams.hpp"
+
+#include <map>
+
+#include "check.hpp"
+#include "lzd.hpp"
+#include "repair.hpp"
+#include "texts.hpp"
+
+namespace laconic::test {
+namespace {
+
+using Row = std::map<Text, std::int64_t>;
+
+// Letters 0 … `letters`-1, of which the first ones may be white space; the blank is a letter of its own.
+struct Reading {
+    Reading(Symbol letters, Symbol space_count, bool both_strands) {
+        for (Symbol letter = 0; letter < letters; ++letter) {
+            names.push_back(static_cast<std::uint32_t>(letter + 1));
+            if (space_count > 0) spaces.push_back(letter < space_count);
+        }
+        for (std::uint32_t point = 0; point <= static_cast<std::uint32_t>(letters); ++point) {
+            points.push_back(point);
+            if (both_strands) complements.push_back(static_cast<std::uint32_t>(letters) + 1 - point);
+        }
+    }
+    LetterTable table() const {
+        return {names, spaces, points, complements, static_cast<std::uint32_t>(points.size())};
+    }
+
+    std::vector<std::uint32_t> names;
+    std::vector<std::uint8_t> spaces;
+    std::vector<std::uint32_t> points, complements;
+};
+
+Text collapsed(const Text& text, const Reading& reading) {
+    if (reading.spaces.empty()) return text;
+    Text result;
+    for (std::size_t i = 0; i < text.size();) {
+        std::size_t end = i;
+        while (end < text.size() && reading.spaces[static_cast<std::size_t>(text[end])] != 0) ++end;
+        if (end - i > 1) result.push_back(static_cast<Symbol>(reading.names.size()));  // the blank
+        if (end - i == 1 || end == i) result.push_back(text[i]);
+        i = std::max(end, i + 1);
+    }
+    return result;
+}
+
+Row ngrams_by_definition(const Text& text, unsigned low, unsigned high, const Reading& reading) {
+    Row row;
+    const Text read = collapsed(text, reading);
+    for (std::size_t n = low; n <= high; ++n) {
+        for (std::size_t i = 0; i + n <= read.size(); ++i) {
+            Text ngram(read.begin() + static_cast<std::ptrdiff_t>(i),
+                       read.begin() + static_cast<std::ptrdiff_t>(i + n));
+            Text other;
+            for (std::size_t j = n; !reading.complements.empty() && j-- > 0;)
+                other.push_back(static_cast<Symbol>(reading.complements[static_cast<std::size_t>(ngram[j])]) - 1);
+            ++row[other.empty() ? ngram : std::min(ngram, other)];
+        }
+    }
+    return row;
+}
+
+std::vector<Row> rows_of(const SparseCounts& counts, const std::vector<Text>& names) {
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i + 1 < counts.indptr.size(); ++i) {
+        rows.emplace_back();
+        for (auto at = static_cast<std::size_t>(counts.indptr[i]); at < static_cast<std::size_t>(counts.indptr[i + 1]);
+             ++at)
+            rows.back()[names[static_cast<std::size_t>(counts.indices[at])]] = counts.data[at];
+    }
+    return rows;
+}
+
+std::vector<Text> names_of(const Spelled& spelled) {
+    std::vector<Text> names;
+    for (std::size_t k = 0; k + 1 < spelled.offsets.size(); ++k)
+        names.emplace_back(spelled.points.begin() + spelled.offsets[k],
+                           spelled.points.begin() + spelled.offsets[k + 1]);
+    return names;
+}
+
+void check_batches() {
+    Random random(11);
+    const std::function<void()> poll = [] {};
+    for (int round = 0; round < 150; ++round) {
+        const Symbol letters = static_cast<Symbol>(random.between(1, round % 5 == 0 ? 300 : 6));
+        const Reading reading(letters, random.below(2) * static_cast<Symbol>(random.between(0, 2)) % (letters + 1),
+                              random.below(3) == 0);
+        const unsigned low = random.between(1, 4), high = low + random.below(round % 7 == 0 ? 30 : 5);
+        const std::string input = "round " + std::to_string(round);
+        std::vector<Text> texts;
+        std::vector<Output> outputs(random.below(6));
+        for (Output& out : outputs) {
+            const auto kind = static_cast<Kind>(random.below(static_cast<std::uint32_t>(Kind::count)));
+            texts.push_back(make_text(kind, random, random.below(3) * random.below(150), letters));
+            const std::span<const Symbol> text(texts.back());
+            if (round % 2 == 0)
+                Repair().compress(text, letters, {}, out);
+            else
+                Lzd().compress(text, letters, LzdLetters::known, out);
+        }
+        std::vector<GrammarView> documents;
+        for (Output& out : outputs)
+            documents.push_back(
+                {letters, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
+        std::vector<Row> wanted;
+        for (const Text& text : texts) wanted.push_back(ngrams_by_definition(text, low, high, reading));
+
+        const NgramOptions options{reading.table(), low, high};
+        const Labour labour{1 + random.below(2), poll};
+        NgramCounter counter(options, true);
+        counter.add(documents, labour);
+        counter.finish(labour);
+        const std::size_t count = counter.totals().size();
+        std::vector<std::int64_t> all;
+        std::vector<std::int32_t> columns;
+        for (std::size_t k = 0; k < count; ++k) {
+            all.push_back(static_cast<std::int64_t>(k));
+            columns.push_back(static_cast<std::int32_t>(k));
+        }
+        const Spelled spelled = counter.spelled(all);
+        const std::vector<Text> names = names_of(spelled);
+        CHECK(std::is_sorted(names.begin(), names.end()), input);
+        CHECK(rows_of(counter.matrix(columns, labour), names) == wanted, input);
+        std::map<Text, std::pair<std::int64_t, std::int64_t>> sums;
+        for (const Row& row : wanted)
+            for (const auto& [ngram, times] : row) sums[ngram] = {sums[ngram].first + 1, sums[ngram].second + times};
+        CHECK(sums.size() == count, input);
+        for (std::size_t k = 0; k < count; ++k)
+            CHECK(sums[names[k]] == std::pair(counter.frequencies()[k], counter.totals()[k]), input);
+
+        std::vector<std::uint32_t> vocabulary;
+        for (std::uint32_t point : spelled.points) vocabulary.push_back(point + 1);
+        const std::span<const std::int64_t> offsets(spelled.offsets.data(), spelled.offsets.size());
+        CHECK(rows_of(count_known(options, documents, vocabulary, offsets, labour), names) == wanted, input);
+
+        const SparseCounts hashed = count_hashed(options, documents, 1, false, labour);  // all in one column
+        for (std::size_t d = 0; d < documents.size(); ++d) {
+            std::int64_t sum = 0;
+            for (const auto& [ngram, times] : wanted[d]) sum += times;
+            const auto begin = static_cast<std::size_t>(hashed.indptr[d]);
+            CHECK(sum == (hashed.indptr[d + 1] == hashed.indptr[d] ? 0 : hashed.data[begin]), input);
+        }
+    }
+}
+
+void check_limits() {
+    const Reading reading(1, 0, false), strands(1, 0, true);
+    const std::function<void()> poll = [] {};
+    const Labour labour{1, poll};
+    Text rules;
+    for (Symbol k = 0; k < 70; ++k) rules.insert(rules.end(), {k, k});
+    const auto counted = [&](const Reading& read, Symbol doublings, std::size_t times) {
+        const Text sequence{doublings};
+        const std::vector<GrammarView> documents(times, GrammarView{1, rules, sequence});
+        NgramCounter counter({read.table(), 2, 3}, true);
+        counter.add(documents, labour);
+        counter.finish(labour);
+        return counter.totals()[0];
+    };
+    CHECK(counted(reading, 62, 1) == (std::int64_t{1} << 62) - 1, "2^62 letters");
+    CHECK_THROWS(counted(reading, 62, 2), GrammarError, "together");
+    CHECK_THROWS(counted(reading, 63, 1), GrammarError, "document 0");
+    CHECK(counted(strands, 61, 1) == (std::int64_t{1} << 61) - 1, "2^61 letters on two strands");
+    CHECK_THROWS(counted(strands, 62, 1), GrammarError, "too many letters");
+}
+
+}  // namespace
+}  // namespace laconic::test
+
+int main() {
+    laconic::test::check_batches();
+    laconic::test::check_limits();
+    return laconic::test::report("ngrams");
+}
