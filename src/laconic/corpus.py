@@ -256,6 +256,7 @@ class Corpus:
         for number, piece in enumerate(self._pieces):
             table = piece.load(None)
             yield int(self._starts[number]), table, self._checked(number, table)
+            del table  # before the next is loaded: one is held, if the caller holds none
 
     @property
     def layout(self) -> dict[str, Any]:

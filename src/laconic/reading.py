@@ -71,8 +71,12 @@ class Reading:
         documents = documents_of(source)
         if isinstance(documents, Corpus):
             read = self._letters(documents.alphabet)
-            for _, _, grammars in documents.parts():
-                yield from ((some, read) for some in _cut(grammars))
+            for _, table, grammars in documents.parts():
+                del table
+                for some in _cut(grammars):
+                    yield some, read
+                    del some
+                del grammars  # before the next are read
         elif isinstance(documents, Grammars):
             read = self._letters(self._alphabet_of(documents))
             yield from ((some, read) for some in _cut(documents))

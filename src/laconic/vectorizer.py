@@ -179,9 +179,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         if self.vocabulary is not None and not self._idf and not hasattr(self, "ngrams_"):
             self._set(_given(self.vocabulary), 0, None)
         check_is_fitted(self)
-        ngrams = None if self.n_features is not None else self.ngrams_
-        blocks = self._reading.blocks(source)
-        return (self._weighed(self._counted(*block, ngrams)) for block in blocks)
+        return self._transformed(source)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Return the n-gram of each column; ValueError if they are hashed."""
@@ -224,9 +222,9 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         low, high = _pair(self.ngram_range)
         if not 1 <= low <= high:
             raise ValueError(f"ngram_range is {self.ngram_range}: 1 <= first <= last is wanted")
-        for name, least in (("n_features", 1), ("max_features", 1)):
+        for name in ("n_features", "max_features"):
             value = getattr(self, name)
-            if value is not None and not (_whole(value) and least <= value <= _MOST_COLUMNS):
+            if value is not None and not (_whole(value) and 1 <= value <= _MOST_COLUMNS):
                 raise ValueError(f"{name} must be an integer from 1 to 2^31 - 1, not {value!r}")
         for name in ("min_df", "max_df"):
             _check_df(name, getattr(self, name))
@@ -247,10 +245,9 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
 
     @property
     def _reading(self) -> Reading:
-        alphabet = None if self.alphabet is None else as_alphabet(self.alphabet)
         return Reading(
             as_codec(self.codec, {}),
-            alphabet,
+            None if self.alphabet is None else as_alphabet(self.alphabet),
             bool(self.lowercase),
             bool(self.collapse_whitespace),
             bool(self.reverse_complement),
@@ -289,6 +286,13 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             )
         self._set(ngrams, documents, ngrams.document_frequency)
         return counts
+
+    def _transformed(self, source: Documents) -> Iterator[csr_matrix]:
+        ngrams = None if self.n_features is not None else self.ngrams_
+        for grammars, read in self._reading.blocks(source):
+            counts = self._counted(grammars, read, ngrams)
+            del grammars  # a block may be a part of all that was read
+            yield self._weighed(counts)
 
     def _weigh_known(self, X: Documents, ngrams: Vocabulary | None) -> None:
         """Learn the document frequencies of given or hashed columns."""
@@ -391,7 +395,6 @@ def _given(vocabulary: Mapping[str, int] | Iterable[str] | None) -> Vocabulary:
         names = sorted(vocabulary) if isinstance(vocabulary, Set) else list(vocabulary)
     if not names:
         raise ValueError("the vocabulary is empty: it must have at least one n-gram")
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"the vocabulary holds {name!r}, which is no str")
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f"the vocabulary holds {odd[0]!r}, which is no str")
     return Vocabulary.from_names(names)
