@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from operator import index
-from typing import TypeAlias
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from laconic import _core
-from laconic.alphabet import Alphabet
 from laconic.arrays import Int32s, Int64s, frozen
 from laconic.codecs import MOST_THREADS, processors
 from laconic.grammar import GrammarError, Grammars
+from laconic.letters import Letters, UInt32s, letters
 from laconic.show import several
 
 __all__ = [
@@ -28,114 +27,10 @@ __all__ = [
     "count_known",
     "learn",
     "letters",
+    "weigh",
 ]
 
-UInt32s: TypeAlias = npt.NDArray[np.uint32]
 LONGEST = 64  # letters of an n-gram
-_COMPLEMENTS = dict(zip("ACGTRYKMBVDHacgtrykmbvdh", "TGCAYRMKVBHDtgcayrmkvbhd", strict=True))
-_ASCII_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f "
-
-
-@dataclass(frozen=True, eq=False)
-class Letters:
-    """How terminals are read: the code point of each, and what is done to the text they spell.
-
-    `codes` is uint32 [alphabet_size]. With `spaces`, bool [alphabet_size], a run of two or more
-    of them is one blank. With `complements`, uint32 [alphabet_size], the code point of each one's
-    complement, an n-gram and its reverse complement are counted as the smaller of the two; equal
-    codes have equal complements, and a complement's complement is the code itself.
-    Raises ValueError for arrays that are not such.
-    """
-
-    codes: UInt32s
-    spaces: npt.NDArray[np.bool_] | None = None
-    complements: UInt32s | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("codes", "spaces", "complements"):
-            array = getattr(self, name)
-            dtype = np.bool_ if name == "spaces" else np.uint32
-            if array is None and name != "codes":
-                continue
-            if not isinstance(array, np.ndarray) or array.dtype != dtype:
-                raise ValueError(f"{name} must be an array of {dtype.__name__}")
-            if array.shape != (len(self.codes),) or len(array) == 0:
-                raise ValueError(f"{name} must have one entry for each terminal, and one at least")
-            if name != "spaces" and not _are_characters(array):
-                raise ValueError(f"{name} must be code points of characters, not surrogates")
-            # Nobody may change what the core, without the GIL, trusts.
-            object.__setattr__(self, name, frozen(np.array(array, order="C")))
-        if self.complements is not None:
-            self._check_complements(self.complements)
-
-    def _check_complements(self, complements: UInt32s) -> None:
-        pairs = np.stack([self.codes, complements], 1)
-        both = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
-        if len(np.unique(both[:, 0])) != len(both):
-            raise ValueError("each code needs one complement, whose complement is the code itself")
-
-    @cached_property
-    def points(self) -> UInt32s:
-        """The code points of all letters that n-grams may have, ascending, uint32 [A]."""
-        parts = [self.codes]
-        if self.spaces is not None:
-            parts.append(np.array([ord(" ")], np.uint32))
-        if self.complements is not None:
-            parts.append(self.complements)
-        return frozen(np.unique(np.concatenate(parts)))
-
-    @cached_property
-    def _table(self) -> _core.LetterTable:
-        # The core numbers letters from 1 in the order of their code points.
-        points, spaces = self.points, self.spaces
-        others = np.zeros(0, np.uint32)
-        if self.complements is not None:
-            others = np.searchsorted(points, points).astype(np.uint32) + np.uint32(1)
-            for codes, images in (
-                (self.codes, self.complements),
-                (self.complements, self.codes),
-            ):
-                others[np.searchsorted(points, codes)] = np.searchsorted(points, images) + 1
-        blank = 0 if spaces is None else int(np.searchsorted(points, ord(" "))) + 1
-        return _core.LetterTable(
-            frozen((np.searchsorted(points, self.codes) + 1).astype(np.uint32)),
-            np.zeros(0, np.uint8) if spaces is None else spaces.view(np.uint8),
-            points,
-            others,
-            blank,
-        )
-
-
-def letters(
-    alphabet: Alphabet, *, lowercase: bool, collapse: bool, reverse_complement: bool
-) -> Letters:
-    """Return how scikit-learn reads the terminals of an alphabet with analyzer="char".
-
-    Bytes are the first 256 code points, of which only ASCII has upper case and white space.
-    Raises ValueError with `lowercase` for an alphabet that holds a letter whose lower case is
-    not always one and the same letter: İ and Σ.
-    """
-    ascii_only = alphabet.characters is None
-    characters = alphabet.characters or "".join(map(chr, range(256)))
-    codes = np.array([ord(c) for c in characters], np.uint32)
-    if lowercase:
-        for i, character in enumerate(characters):
-            if ascii_only and not character.isascii():
-                continue
-            if len(character.lower()) != 1 or character == "Σ":
-                raise ValueError(
-                    f"the lower case of {character!r} is not one letter, whatever stands beside "
-                    "it; lower-case the text before it is compressed, or pass lowercase=False"
-                )
-            codes[i] = ord(character.lower())
-    spaces = complements = None
-    if collapse:
-        known = [c in _ASCII_SPACES if ascii_only else c.isspace() for c in characters]
-        spaces = frozen(np.array(known, np.bool_))
-    if reverse_complement:
-        others = [_COMPLEMENTS.get(chr(code), chr(code)) for code in codes.tolist()]
-        complements = frozen(np.array([ord(c) for c in others], np.uint32))
-    return Letters(frozen(codes), spaces, complements)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +113,7 @@ def count_hashed(
         raise ValueError(f"n_features must be from 1 to 2^31 - 1, not {n_features}")
     _check(grammars, letters, low, high)
     counts = _core.count_hashed(
-        letters._table, low, high, *_arrays(grammars), n_features, alternate_sign, _threads(threads)
+        letters.table, low, high, *_arrays(grammars), n_features, alternate_sign, _threads(threads)
     )
     return Counts(*counts, columns=n_features)
 
@@ -290,7 +185,7 @@ def count_known(
     known = points[np.minimum(places, len(points) - 1)] == vocabulary._points
     spelled = np.where(known, places + 1, 0).astype(np.uint32)
     counts = _core.count_known(
-        letters._table,
+        letters.table,
         low,
         high,
         *_arrays(grammars),
@@ -299,6 +194,44 @@ def count_known(
         _threads(threads),
     )
     return Counts(*counts, columns=len(vocabulary))
+
+
+def weigh(
+    counts: Counts,
+    *,
+    binary: bool = False,
+    sublinear: bool = False,
+    idf: npt.NDArray[np.float64] | None = None,
+    norm: Literal["l1", "l2"] | None = None,
+    threads: int | None = None,
+) -> npt.NDArray[np.float64]:
+    """Return weights for counts.data, float64 [nnz], in its memory: the counts are gone.
+
+    Counts become 1 with `binary` and 1 + log(count) with `sublinear`, are multiplied with their
+    column's `idf`, float64 [columns], and each row is divided by its norm. O(nnz).
+    Raises ValueError for arrays that do not fit, or counts that cannot be written to.
+    """
+    if norm not in (None, "l1", "l2"):
+        raise ValueError(f'norm must be "l1", "l2" or None, not {norm!r}')
+    if idf is not None and (idf.shape != (counts.columns,) or idf.dtype != np.float64):
+        raise ValueError(f"idf must be float64 [{counts.columns}], not {idf.dtype} {idf.shape}")
+    data = counts.data
+    if data.dtype != np.int64 or not (data.flags.writeable and data.flags.c_contiguous):
+        raise ValueError("counts.data must be int64 that can be written to")
+    if counts.columns == 0:
+        return data.view(np.float64)
+    factors = np.zeros(0) if idf is None else np.ascontiguousarray(idf)
+    _core.weigh(
+        counts.indptr,
+        counts.indices,
+        data,
+        binary,
+        sublinear,
+        factors,
+        norm or "none",
+        _threads(threads),
+    )
+    return data.view(np.float64)
 
 
 def _chosen(
@@ -330,7 +263,7 @@ def _counted(
     threads: int | None,
 ) -> tuple[_core.NgramCounter, Int64s, Int64s]:
     _check_lengths(low, high)
-    counter = _core.NgramCounter(letters._table, low, high, keep)
+    counter = _core.NgramCounter(letters.table, low, high, keep)
     for block in [grammars] if isinstance(grammars, Grammars) else grammars:
         _check(block, letters, low, high)
         counter.add(*_arrays(block), _threads(threads))
@@ -352,10 +285,6 @@ def _arrays(grammars: Grammars) -> tuple[int, Int32s, Int64s, Int32s, Int64s]:
         grammars.sequence,
         grammars.sequence_offsets,
     )
-
-
-def _are_characters(codes: UInt32s) -> bool:
-    return not ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()
 
 
 def _threads(threads: int | None) -> int:
