@@ -50,7 +50,7 @@ def features(
     format: FormatName | None = None,
     header: bool = True,
     escapes: Annotated[bool, Parameter(negative="")] = False,
-    codec: CodecName = "repair",
+    codec: CodecName = "lzd",
     alphabet: str | None = None,
     threads: int | None = None,
     force: Annotated[bool, Parameter(negative="")] = False,
