@@ -116,6 +116,23 @@ void bind_ngrams(nb::module_& m) {
         "sequence_offsets"_a, "columns"_a, "alternate_sign"_a, "threads"_a);
 
     m.def(
+        "count_phrases",
+        [](unsigned most, std::uint32_t shortest, std::uint32_t longest, Symbol alphabet_size, Rules rules,
+           Array<std::int64_t> rule_offsets, Array<Symbol> sequence, Array<std::int64_t> sequence_offsets,
+           std::uint32_t columns, unsigned threads) {
+            SparseCounts counts;
+            {
+                const nb::gil_scoped_release release;
+                counts = count_phrases({most, shortest, longest, columns},
+                                       documents_of(alphabet_size, rules, rule_offsets, sequence, sequence_offsets),
+                                       {threads, poll_signals});
+            }
+            return arrays_of(std::move(counts));
+        },
+        "most"_a, "shortest"_a, "longest"_a, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a,
+        "sequence_offsets"_a, "columns"_a, "threads"_a);
+
+    m.def(
         "count_known",
         [](const LetterArrays& letters, unsigned low, unsigned high, Symbol alphabet_size, Rules rules,
            Array<std::int64_t> rule_offsets, Array<Symbol> sequence, Array<std::int64_t> sequence_offsets,

@@ -2,30 +2,9 @@
 
 #include <algorithm>
 
+#include "fingerprint.hpp"
+
 namespace laconic {
-namespace {
-
-// The hash of a text is a polynomial in kBase modulo 2^64: it depends on the letters alone, not on how rules split
-// them.
-constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15u;
-
-struct Fingerprint {
-    std::uint64_t hash, power;  // power: kBase to the number of letters
-};
-
-Fingerprint joined(const Fingerprint& left, const Fingerprint& right) {
-    return {left.hash * right.power + right.hash, left.power * right.power};
-}
-
-// Spreads a hash over all its bits, of which the lowest would otherwise know little (the end of MurmurHash3).
-std::uint64_t mixed(std::uint64_t hash) {
-    hash = (hash ^ hash >> 33) * 0xFF51AFD7ED558CCDu;
-    hash = (hash ^ hash >> 33) * 0xC4CEB9FE1A85EC53u;
-    return hash ^ hash >> 33;
-}
-
-}  // namespace
-
 void Planter::add_document(const GrammarView& document, bool merge) {
     const std::size_t rules = document.rule_count();
     needed_.renew(rules);
@@ -116,7 +95,7 @@ void Planter::plant(Symbol alphabet_size, std::span<const GrammarView> documents
     out.hashes.renew(count);
     fingerprints_.renew(2 * count);
     const auto fingerprint = [&](Symbol node) -> Fingerprint {
-        if (node < alphabet_size) return {static_cast<std::uint64_t>(node) + 1, kBase};
+        if (node < alphabet_size) return Fingerprint::of_letter(node);
         const auto i = 2 * static_cast<std::size_t>(node - alphabet_size);
         return {fingerprints_[i], fingerprints_[i + 1]};
     };

@@ -1,6 +1,7 @@
 // Counts whose columns are known beforehand, hashed or given: each document is a row on its own.
 #include <limits>
 
+#include "fingerprint.hpp"
 #include "ngram_work.hpp"
 #include "window_table.hpp"
 
@@ -310,6 +311,47 @@ private:
     Row row_;
 };
 
+// Hashes what runs of symbols stand for.
+class Phraser {
+public:
+    explicit Phraser(const PhraseOptions& options) : options_(options), row_(options.columns) {}
+
+    void row(const GrammarView& grammar, Rows& rows) {
+        fingerprints_.renew(grammar.rule_count());
+        lengths_.renew(grammar.rule_count());
+        const auto rule = [&](Symbol symbol) { return static_cast<std::size_t>(symbol - grammar.alphabet_size); };
+        const auto fingerprint = [&](Symbol symbol) {
+            return symbol < grammar.alphabet_size ? Fingerprint::of_letter(symbol) : fingerprints_[rule(symbol)];
+        };
+        const auto length = [&](Symbol symbol) { return symbol < grammar.alphabet_size ? 1 : lengths_[rule(symbol)]; };
+        const std::uint32_t too_long = options_.longest + 1;
+        for (std::size_t k = 0; k < grammar.rule_count(); ++k) {
+            const Symbol left = grammar.rules[2 * k], right = grammar.rules[2 * k + 1];
+            fingerprints_[k] = joined(fingerprint(left), fingerprint(right));
+            lengths_[k] = std::min(too_long, length(left) + length(right));
+        }
+        for (std::size_t last = 0; last < grammar.sequence.size(); ++last) {
+            Fingerprint run{0, 1};
+            std::uint32_t letters = 0;
+            for (std::size_t i = last + 1; i-- > 0 && last - i < options_.most;) {
+                const Symbol symbol = grammar.sequence[i];
+                letters += length(symbol);
+                if (letters > options_.longest) break;
+                run = joined(fingerprint(symbol), run);
+                if (letters < options_.shortest) continue;
+                row_.increase(row_.add(static_cast<std::uint32_t>(mixed(run.hash) % options_.columns)), 1);
+            }
+        }
+        row_.write(rows);
+    }
+
+private:
+    const PhraseOptions options_;
+    Buffer<Fingerprint> fingerprints_;  // by rule
+    Buffer<std::uint32_t> lengths_;     // by rule: its letters, or one more than the longest
+    Row row_;
+};
+
 std::size_t workers_for(std::span<const GrammarView> documents, const Labour& labour) {
     return std::max<std::size_t>(1, std::min<std::size_t>(labour.threads, shares_of(documents).size() - 1));
 }
@@ -336,6 +378,13 @@ SparseCounts count_known(const NgramOptions& options, std::span<const GrammarVie
             workers.push_back(std::make_unique<Finder<Words>>(options, dictionary, offsets.size() - 1));
         return count_rows(workers, documents, labour);
     });
+}
+
+SparseCounts count_phrases(const PhraseOptions& options, std::span<const GrammarView> documents, const Labour& labour) {
+    std::vector<std::unique_ptr<Phraser>> workers;
+    for (std::size_t i = workers_for(documents, labour); i > 0; --i)
+        workers.push_back(std::make_unique<Phraser>(options));
+    return count_rows(workers, documents, labour);
 }
 
 }  // namespace laconic

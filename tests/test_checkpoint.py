@@ -46,7 +46,7 @@ def test_runs_that_are_none(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoints")
-    model = GrammarModel(TINY.model(4, 2, "classification"))
+    model = GrammarModel(TINY.model_config(4, 2, "classification"))
     optimizer = torch.optim.Adam(model.parameters())
     for step in (1, 2, 3):
         sum(each.sum() for each in model.parameters()).backward()  # type: ignore[union-attr]
@@ -57,7 +57,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load(folder: Path) -> Position:
-    model = GrammarModel(TINY.model(4, 2, "classification"))
+    model = GrammarModel(TINY.model_config(4, 2, "classification"))
     loaded = Checkpoints(folder).load(model, torch.optim.Adam(model.parameters()))
     assert loaded is not None
     return loaded[0]
@@ -67,7 +67,7 @@ def test_checkpoints_are_kept_and_found(checkpoints: Path) -> None:
     found = Checkpoints(checkpoints).whole()
     assert [each.name for each in found] == ["step-00000002", "step-00000003"]
     assert load(checkpoints) == Position(step=3, best=(0.5,))
-    model = GrammarModel(TINY.model(8, 2, "classification"))
+    model = GrammarModel(TINY.model_config(8, 2, "classification"))
     with pytest.raises(CheckpointError, match=r"model.safetensors.*embedding.weight has shape"):
         Checkpoints(checkpoints).load(model, torch.optim.Adam(model.parameters()))
     assert (

@@ -129,7 +129,7 @@ def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:
     rows = [groups[n : n + 4] for n in range(0, len(groups), 4)]
     assert len(rows[-1]) < 4
     torch.manual_seed(config.seed)
-    model = GrammarModel(config.model(256, labels.outputs, labels.task))
+    model = GrammarModel(config.model_config(256, labels.outputs, labels.task))
     optimizer = torch.optim.Adam(model.parameters())
     numbers = dataset.labels.numpy() if dataset.labels is not None else np.zeros(0)
     counts = np.bincount(numbers)
@@ -153,7 +153,7 @@ def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:
 def test_outputs_are_in_the_order_of_documents(corpus: Corpus) -> None:
     labels = Labels.of(corpus.labels)
     dataset = GrammarDataset(corpus, labels.numbers(corpus.labels))
-    model = GrammarModel(TINY.model(256, labels.outputs, labels.task)).train()
+    model = GrammarModel(TINY.model_config(256, labels.outputs, labels.task)).train()
     rows = np.array([5, 90, 17, 3])
     found = outputs_of(model, Part(dataset, rows), replace(TINY, batch_size=3))
     assert model.training
@@ -260,7 +260,7 @@ def test_weights_that_are_no_numbers_are_not_saved(corpus: Corpus, tmp_path: Pat
         patch.setattr(GrammarModel, "__init__", remember)
         with pytest.raises(TrainingError, match="the loss is nan in epoch 1"):
             train(corpus, config, tmp_path / "run", progress=spoil)
-    model = GrammarModel(config.model(256, 6, "classification"))
+    model = GrammarModel(config.model_config(256, 6, "classification"))
     at, _ = Checkpoints(tmp_path / "run/checkpoints").load(  # type: ignore[misc]
         model, torch.optim.Adam(model.parameters())
     )

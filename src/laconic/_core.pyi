@@ -142,6 +142,18 @@ def count_hashed(
     alternate_sign: bool,
     threads: int,
 ) -> tuple[_Longs, _Symbols, _Longs]: ...
+def count_phrases(
+    most: int,
+    shortest: int,
+    longest: int,
+    alphabet_size: int,
+    rules: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+    columns: int,
+    threads: int,
+) -> tuple[_Longs, _Symbols, _Longs]: ...
 def count_known(
     letters: LetterTable,
     low: int,

@@ -25,6 +25,7 @@ __all__ = [
     "count_all",
     "count_hashed",
     "count_known",
+    "count_phrases",
     "learn",
     "letters",
     "weigh",
@@ -194,6 +195,39 @@ def count_known(
         _threads(threads),
     )
     return Counts(*counts, columns=len(vocabulary))
+
+
+def count_phrases(
+    grammars: Grammars,
+    most: int,
+    n_features: int,
+    *,
+    shortest: int = 1,
+    longest: int = LONGEST,
+    threads: int | None = None,
+) -> Counts:
+    """Return the counts of phrases, in hashed columns: runs of 1 to `most` neighbouring symbols.
+
+    Kept are those that stand for `shortest` to `longest` letters. A column is that of the letters,
+    however rules and symbols split them. Unlike n-grams, phrases depend on the codec: Re-Pair's are
+    what a document repeats, with its neighbours. O(most * symbols + rules). Raises ValueError for
+    numbers out of range.
+
+    >>> from laconic import compress_many
+    >>> counts = count_phrases(compress_many(["abcabc", "ab"]), most=2, n_features=1000, shortest=3)
+    >>> counts.data.tolist(), counts.indptr.tolist()            # abc twice, abcabc once
+    ([2, 1], [0, 2, 2])
+    """
+    if not 1 <= n_features < 1 << 31:
+        raise ValueError(f"n_features must be from 1 to 2^31 - 1, not {n_features}")
+    if not 1 <= index(most) < 1 << 31:
+        raise ValueError(f"phrases of 1 to {most} symbols: there must be one at least")
+    if not 1 <= index(shortest) <= index(longest) < 1 << 30:
+        raise ValueError(f"phrases of {shortest} to {longest} letters: 1 <= shortest <= longest")
+    counts = _core.count_phrases(
+        most, shortest, longest, *_arrays(grammars), n_features, _threads(threads)
+    )
+    return Counts(*counts, columns=n_features)
 
 
 def weigh(

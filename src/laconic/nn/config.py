@@ -6,10 +6,13 @@ from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from laconic.bags import Counted
+
 __all__ = ["ModelConfig", "ModelError"]
 
 Task = Literal["classification", "multilabel", "regression"]
 _TASKS = ("classification", "multilabel", "regression")
+_MODELS = ("sequence", "ngram", "both")
 _MOST = 1 << 24  # of any size: far more than any model has, and few enough to multiply
 
 
@@ -26,6 +29,11 @@ class ModelConfig:
     and between layers, in transformers within them. `length_input` adds an embedding of each
     symbol's expanded length to the sequence model's input (None: with grc only);
     `identity_buckets` adds one of its hashed expansion.
+
+    `model` "sequence" is all that; "ngram" is a linear model of n-grams of up to `ngrams` letters
+    and of phrases (runs of up to `phrases` symbols, 0: none) instead, in `ngram_buckets` hashed
+    columns each, of which a share `ngram_dropout` is left out in training; "both" adds the two.
+    `ngram_rows` of the columns are learned: as many as there are in the training's documents.
 
     >>> ModelConfig(alphabet_size=4, outputs=2, composer="dual_gru").width
     200
@@ -44,12 +52,24 @@ class ModelConfig:
     pooling: str = "max"
     length_input: bool | None = None
     identity_buckets: int = 0
+    model: str = "sequence"
+    ngrams: int = 5
+    phrases: int = 4
+    ngram_buckets: int = 1 << 20
+    ngram_rows: int = 0
+    ngram_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("alphabet_size", "outputs", "embedding_size", "width"):
             self._check_integer(name, 1, _MOST)
         self._check_integer("layers", 1, 64)
         self._check_integer("identity_buckets", 0, _MOST)
+        self._check_integer("ngrams", 1, 64)
+        self._check_integer("phrases", 0, 64)
+        self._check_integer("ngram_buckets", 1, _MOST)
+        self._check_integer("ngram_rows", 0, 2 * self.ngram_buckets)
+        if self.model not in _MODELS:
+            raise ModelError(f"model must be one of {', '.join(_MODELS)}, not {self.model!r}")
         if self.task not in _TASKS:
             raise ModelError(f"task must be one of {', '.join(_TASKS)}, not {self.task!r}")
         for name in ("composer", "sequence_model", "direction", "pooling"):
@@ -57,10 +77,12 @@ class ModelConfig:
                 raise ModelError(f"{name} must be a name, not {getattr(self, name)!r}")
         if self.pooling == "last" and self.direction == "backward":
             raise ModelError('pooling "last" of direction "backward" sees one symbol; use "max"')
-        if isinstance(self.dropout, bool) or not isinstance(self.dropout, int | float):
-            raise ModelError(f"dropout must be a number, not {self.dropout!r}")
-        if not 0 <= self.dropout < 1:
-            raise ModelError(f"dropout must be at least 0 and less than 1, not {self.dropout}")
+        for name in ("dropout", "ngram_dropout"):
+            share = getattr(self, name)
+            if isinstance(share, bool) or not isinstance(share, int | float):
+                raise ModelError(f"{name} must be a number, not {share!r}")
+            if not 0 <= share < 1:
+                raise ModelError(f"{name} must be at least 0 and less than 1, not {share}")
         if not isinstance(self.length_input, bool | None):
             raise ModelError(f"length_input must be true, false or null, not {self.length_input!r}")
 
@@ -68,6 +90,18 @@ class ModelConfig:
     def reads_lengths(self) -> bool:
         """Whether the sequence model is told the expanded lengths of symbols."""
         return self.composer == "grc" if self.length_input is None else self.length_input
+
+    @property
+    def reads_sequences(self) -> bool:
+        """Whether there are a composer and a sequence model."""
+        return self.model != "ngram"
+
+    @property
+    def counted(self) -> Counted | None:
+        """What batches must count for the model, if anything."""
+        if self.model == "sequence":
+            return None
+        return Counted(self.ngrams, self.phrases, self.ngram_buckets)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields."""

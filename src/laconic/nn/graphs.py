@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from laconic.batching import Batch
+from laconic.batching import Bag, Batch
 from laconic.nn.model import GrammarModel
 
 __all__ = ["Captured", "captured_inference", "captured_training"]
@@ -98,10 +98,11 @@ class Captured:
         labels = batch.labels
         shape = len(batch), _padded_length(batch.symbols.shape[1])
         of_labels = None if labels is None else (labels.shape, labels.dtype)
-        key = (*shape, batch.alphabet_size, of_labels)
+        entries = 0 if batch.bag is None else len(batch.bag.counts)
+        key = (*shape, batch.alphabet_size, of_labels, batch.bag is None)
         graph = self._graphs.pop(key, None)
         sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
-        if graph is None or not _fits(sizes, graph.room):
+        if graph is None or not _fits(sizes, graph.room) or entries > graph.entries:
             graph = self._capture(batch, shape, _make_room(sizes, graph.room if graph else ()))
         self._graphs[key] = graph  # again as the one used last
         if len(self._graphs) > _MOST_GRAPHS:
@@ -146,6 +147,11 @@ class _Graph:
     batch: Batch
     room: list[int]
     result: Tensor
+
+    @property
+    def entries(self) -> int:
+        """The entries of a bag that there is room for."""
+        return 0 if self.batch.bag is None else len(self.batch.bag.counts)
 
 
 @contextmanager
@@ -200,7 +206,18 @@ def _static(batch: Batch, shape: tuple[int, int], room: Sequence[int]) -> Batch:
         node_hashes=batch.node_hashes.new_zeros(batch.alphabet_size + nodes),
         labels=None if batch.labels is None else torch.zeros_like(batch.labels),
         rows=None,
+        bag=None if batch.bag is None else _empty_bag(batch.bag, len(batch)),
     )
+
+
+def _empty_bag(bag: Bag, documents: int) -> Bag:
+    """Return a bag with room for a quarter more entries, which count 0.
+
+    They are spread over documents and buckets: a GPU adds to one place one after the other.
+    """
+    places = torch.arange(_padded_length(len(bag.counts) * 5 // 4 + 1), device=bag.counts.device)
+    buckets = places * 0 if not len(bag.counts) else bag.buckets[places % len(bag.counts)]
+    return Bag(places % documents, buckets, torch.zeros_like(places, dtype=torch.float32))
 
 
 def _copy_in(static: Batch, batch: Batch) -> None:
@@ -227,3 +244,7 @@ def _copy_in(static: Batch, batch: Batch) -> None:
     static.node_hashes.index_copy_(0, rows, batch.node_hashes)
     if static.labels is not None and batch.labels is not None:
         static.labels.copy_(batch.labels)
+    if static.bag is not None and batch.bag is not None:
+        for room, values in zip(static.bag, batch.bag, strict=True):
+            room[: len(values)] = values
+        static.bag.counts[len(batch.bag.counts) :].zero_()

@@ -13,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from laconic.batching import Batch
 from laconic.nn import pretrained
+from laconic.nn.bag import NgramBag
 from laconic.nn.composers import Composer, make_composer
 from laconic.nn.config import ModelConfig, ModelError
 from laconic.nn.levels import compose_levels
@@ -26,6 +27,8 @@ _LENGTHS = 24  # expanded lengths that are told apart; from the last on they loo
 
 class GrammarModel(nn.Module, ModelHubMixin):
     """A composer over the batch's forest, a sequence model over its sequences, pooling, a head.
+
+    Beside or instead of all that, by the config: a linear model of n-grams (laconic.nn.bag).
 
     >>> from laconic import compress_many
     >>> from laconic.batching import collate
@@ -43,23 +46,33 @@ class GrammarModel(nn.Module, ModelHubMixin):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.config, size = config, config.embedding_size
-        try:
-            self.composer = make_composer(config.composer, size)
-            seen = cast(Composer, self.composer).output_size
-            self.sequence_model = sequence_model(
-                config.sequence_model,
-                seen,
-                width=config.width,
-                layers=config.layers,
-                direction=config.direction,
-                dropout=config.dropout,
+        self.config = config
+        if config.reads_sequences:
+            try:
+                self._make_reader(config)
+            except ValueError as error:
+                raise ModelError(str(error)) from None
+        self.bag = None
+        if counted := config.counted:
+            self.bag = NgramBag(
+                counted.columns, config.ngram_rows, config.outputs, config.ngram_dropout
             )
-            read = self.sequence_model.output_size
-            halves = self.sequence_model.bidirectional
-            self.pooling = pooling(config.pooling, read, bidirectional=halves)
-        except ValueError as error:
-            raise ModelError(str(error)) from None
+
+    def _make_reader(self, config: ModelConfig) -> None:
+        size = config.embedding_size
+        self.composer = make_composer(config.composer, size)
+        seen = cast(Composer, self.composer).output_size
+        self.sequence_model = sequence_model(
+            config.sequence_model,
+            seen,
+            width=config.width,
+            layers=config.layers,
+            direction=config.direction,
+            dropout=config.dropout,
+        )
+        read = self.sequence_model.output_size
+        halves = self.sequence_model.bidirectional
+        self.pooling = pooling(config.pooling, read, bidirectional=halves)
         self.embedding = _embedding(config.alphabet_size, size)
         self.length_embedding = _embedding(_LENGTHS, seen) if config.reads_lengths else None
         buckets = config.identity_buckets
@@ -69,15 +82,13 @@ class GrammarModel(nn.Module, ModelHubMixin):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return float [B, outputs]: scores of classes or labels, or the values."""
-        return self.predict_from(self.inputs(batch), batch)
+        if self.config.reads_sequences:
+            return self.predict_from(self.inputs(batch), batch)
+        return self._counted(batch)
 
     def inputs(self, batch: Batch) -> Tensor:
         """Return what the sequence model reads, float [B, T, size]: a vector for each symbol."""
-        if batch.alphabet_size != self.config.alphabet_size:
-            raise ModelError(
-                f"the model is for {self.config.alphabet_size} terminals, the batch has "
-                f"{batch.alphabet_size}; compress with the alphabet the model was trained with"
-            )
+        self._check(batch)
         vectors = cast(Composer, self.composer).read(self.states(batch))
         more = self._more_inputs(batch)
         if scan := getattr(self.composer, "scan", None):
@@ -98,13 +109,35 @@ class GrammarModel(nn.Module, ModelHubMixin):
 
     def predict_from(self, inputs: Tensor, batch: Batch) -> Tensor:
         """Return the outputs, given what the sequence model reads."""
+        outputs = self._read(inputs, batch)
+        # Bfloat16 would round values to be predicted, and what they are compared with.
+        outputs = outputs.to(torch.promote_types(outputs.dtype, torch.float32))
+        return outputs if self.bag is None else outputs + self._counted(batch)
+
+    def _read(self, inputs: Tensor, batch: Batch) -> Tensor:
         mask = batch.mask
         lengths = batch.node_lengths.index_select(0, batch.symbols.reshape(-1)).view(mask.shape)
         offsets = lengths.cumsum(1) - lengths
         read = self.sequence_model(inputs, mask, batch.counts, offsets)
         outputs: Tensor = self.head(self.dropout(self.pooling(read, mask, lengths)))
-        # Bfloat16 would round values to be predicted, and what they are compared with.
-        return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
+        return outputs
+
+    def _check(self, batch: Batch) -> None:
+        if batch.alphabet_size != self.config.alphabet_size:
+            raise ModelError(
+                f"the model is for {self.config.alphabet_size} terminals, the batch has "
+                f"{batch.alphabet_size}; compress with the alphabet the model was trained with"
+            )
+
+    def _counted(self, batch: Batch) -> Tensor:
+        self._check(batch)
+        if batch.bag is None:
+            raise ModelError(
+                "the model counts n-grams, and the batch has none: "
+                "pass counted=model.config.counted to collate, or set it on the dataset"
+            )
+        scores: Tensor = cast(NgramBag, self.bag)(batch.bag, len(batch))
+        return scores
 
     def loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the mean loss: cross-entropy, binary cross-entropy, or the squared error."""

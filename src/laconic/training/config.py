@@ -69,6 +69,11 @@ _RANGES: dict[str, tuple[float, float]] = {
     "layers": (1, 64),
     "dropout": (0, math.nextafter(1, 0)),
     "identity_buckets": (0, _MOST),
+    "ngrams": (1, 64),
+    "phrases": (0, 64),
+    "ngram_buckets": (1, _MOST),
+    "ngram_dropout": (0, math.nextafter(1, 0)),
+    "grammar_dropout": (0, 0.5),
     "epochs": (1, 1 << 31),
     "batch_size": (1, 1 << 31),
     "budget": (1, 1 << 62),
@@ -118,6 +123,14 @@ class TrainingConfig:
     pooling: str = _says("max", "max, mean, length_mean, attention or last.")
     length_input: bool | None = _says(None, "Tell symbols' lengths; default: with grc only.")
     identity_buckets: int = _says(0, "Rows of a table of hashed phrases; 0: none.")
+    model: Literal["sequence", "ngram", "both"] = _says(
+        "sequence", "sequence reads symbols, ngram counts n-grams and phrases, both adds the two."
+    )
+    ngrams: int = _says(5, "Letters of the longest n-grams that are counted.")
+    phrases: int = _says(4, "Symbols of the longest phrases that are counted; 0: none.")
+    ngram_buckets: int = _says(1 << 20, "Columns that n-grams are hashed to, and as many phrases.")
+    ngram_dropout: float = _says(0.0, "Share of a document's n-grams left out while training.")
+    grammar_dropout: float = _says(0.0, "Share of symbols that training expands at random.")
     compile: bool = _says(False, "Compile the composer's cell.")
     task: Literal["auto", "classification", "multilabel", "regression"] = _says(
         "auto", "auto: regression if labels are fractions, multilabel if lists."
@@ -157,7 +170,7 @@ class TrainingConfig:
         if self.preset is not None and self.preset not in PRESETS:
             raise ConfigError(_no_preset(self.preset))
 
-    def model(self, alphabet_size: int, outputs: int, task: Task) -> ModelConfig:
+    def model_config(self, alphabet_size: int, outputs: int, task: Task) -> ModelConfig:
         """Return the settings of the model, for such documents and labels."""
         from laconic.nn.config import ModelConfig
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -12,7 +13,8 @@ import numpy.typing as npt
 from torch.utils.data import Sampler
 
 from laconic.arrays import Int64s
-from laconic.batching import GrammarDataset, LengthSampler
+from laconic.bags import Counted
+from laconic.batching import GrammarDataset, LengthSampler, Rows
 from laconic.corpus import Corpus
 from laconic.training.config import TrainingConfig
 
@@ -22,6 +24,7 @@ Class: TypeAlias = str | int | bool
 Task: TypeAlias = Literal["classification", "multilabel", "regression"]
 _MOST_CLASSES = 1 << 20
 _SHOWN = 10
+_COUNTED_AT_ONCE = 1000  # documents: more would only take more memory
 
 
 class LabelError(ValueError):
@@ -159,19 +162,37 @@ class Part:
         """The symbols of each, int64 [N]."""
         return self.dataset.counts[self.rows]
 
+    def counting(self, counted: Counted | None, dropout: float = 0.0) -> Part:
+        """Return the part with batches that count n-grams, and lose symbols when they train."""
+        dataset = copy(self.dataset)
+        dataset.counted, dataset.dropout = counted, dropout
+        return Part(dataset, self.rows)
+
+    def frequencies(self, counted: Counted) -> Int64s:
+        """Return in how many of the documents each n-gram and phrase occurs, int64 [columns]."""
+        total = np.zeros(counted.columns, np.int64)
+        for start in range(0, len(self), _COUNTED_AT_ONCE):
+            grammars = self.dataset.grammars.take(self.rows[start : start + _COUNTED_AT_ONCE])
+            total += np.bincount(counted.of(grammars).indices, minlength=counted.columns)
+        return total
+
     def __len__(self) -> int:
         return len(self.rows)
 
 
 class RowSampler(Sampler[list[int]]):
-    """Batches of a part, as rows of its dataset."""
+    """Batches of a part, as rows of its dataset; with `seed`, for training (batching.Rows)."""
 
-    def __init__(self, sampler: LengthSampler, rows: Int64s) -> None:
-        self.sampler, self.rows = sampler, rows
+    def __init__(self, sampler: LengthSampler, rows: Int64s, seed: int | None = None) -> None:
+        self.sampler, self.rows, self.seed = sampler, rows, seed
 
     def __iter__(self) -> Iterator[list[int]]:
         for places in self.sampler:
-            yield self.rows[places].tolist()
+            rows = self.rows[places].tolist()
+            if self.seed is not None:
+                rows = Rows(rows)
+                rows.seed = self.seed, self.sampler.epoch
+            yield rows
 
     def __len__(self) -> int:
         return len(self.sampler)

@@ -120,7 +120,9 @@ def explain(
     if steps < 1:
         raise ValueError(f"steps must be at least 1, not {steps}")
     grammar = predictor.compress(document)
-    batch = collate(Grammars.concatenate([grammar])).to(predictor.device)
+    batch = collate(Grammars.concatenate([grammar]), counted=predictor.model.config.counted).to(
+        predictor.device
+    )
     with predictor.evaluating():
         with torch.no_grad():
             inputs = predictor.model.inputs(batch).detach()
@@ -285,6 +287,7 @@ def _speller(grammar: Grammar, alphabet: Alphabet) -> Callable[[int, int], str]:
 def _scored(predictor: Predictor, grammars: Grammars) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return scores of all symbols of all sequences for each output, [Σn', K], and their hashes."""
     dataset = GrammarDataset(grammars)
+    dataset.counted = predictor.model.config.counted
     outputs = predictor.model.config.outputs
     scores = np.empty((len(grammars.sequence), outputs))
     hashes = np.empty(len(grammars.sequence), np.int64)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
 from laconic.corpus import Corpus
-from laconic.nn import GrammarModel
+from laconic.nn import GrammarModel, ModelConfig
 from laconic.nn.graphs import captured_training
 from laconic.training.checkpoint import Position
 from laconic.training.config import TrainingConfig
@@ -102,8 +102,9 @@ def train(
     ):
         torch.manual_seed(config.seed)
         size = training.dataset.grammars.alphabet_size
-        model = GrammarModel(config.model(size, labels.outputs, labels.task)).to(device)
+        model = _model(config.model_config(size, labels.outputs, labels.task), training).to(device)
         model.compile_cell = config.compile
+        training = training.counting(model.config.counted, config.grammar_dropout)
         optimizer = _optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own
         gradients = _gradients(config, accelerator, model, labels, training, weights)
@@ -118,7 +119,7 @@ def train(
         )
         loader = batches(
             training.dataset,
-            RowSampler(sampler, training.rows),
+            RowSampler(sampler, training.rows, config.seed),
             config.workers,
             pin_memory=device.type == "cuda",
         )
@@ -182,7 +183,7 @@ def outputs_of(
 
     Processes share the work. The model's mode is left as it was.
     """
-    device = next(model.parameters()).device
+    device, part = next(model.parameters()).device, part.counting(model.config.counted)
     processes = accelerator.num_processes if accelerator else 1
     shared = accelerator is not None and 1 < processes <= len(part)
     sampler = LengthSampler(
@@ -375,6 +376,19 @@ def _finished(
     best = store.history[-1]["best_epoch"]
     seconds = time.perf_counter() - began
     return Trained(model.eval(), labels, store.history, best, seconds, peak_memory_mb(device))
+
+
+def _model(config: ModelConfig, training: Part) -> GrammarModel:
+    """Return a new model, which knows the n-grams that are in two documents at least."""
+    if config.counted is None:
+        return GrammarModel(config)
+    frequencies = training.frequencies(config.counted)
+    # What only one document has can be learned by heart, and says nothing of others.
+    frequencies[frequencies < 2] = 0
+    model = GrammarModel(replace(config, ngram_rows=int(np.count_nonzero(frequencies))))
+    if model.bag is not None:
+        model.bag.learn(torch.from_numpy(frequencies), len(training))
+    return model
 
 
 def _optimizer(config: TrainingConfig, model: GrammarModel) -> torch.optim.Optimizer:

@@ -1,0 +1,79 @@
+"""A linear model of the n-grams and phrases that documents count, to add to what reads them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from laconic.batching import Bag
+
+__all__ = ["NgramBag"]
+
+
+class NgramBag(nn.Module):
+    """Scores of documents as a sum over their n-grams: one learned number for each and output.
+
+    An n-gram that occurs c times weighs (1 + log c) * idf, a document's weights are divided by
+    their Euclidean norm, as in TF-IDF. Of the hashed `columns`, `rows` have numbers; `learn` says
+    which, and before it is called none has.
+
+    >>> bag = NgramBag(columns=4, rows=3, outputs=1)
+    >>> bag.learn(torch.tensor([2, 2, 0, 2]), documents=2)
+    >>> _ = nn.init.ones_(bag.table)
+    >>> documents, buckets = torch.tensor([0, 0, 2]), torch.tensor([0, 3, 1])
+    >>> bag(Bag(documents, buckets, torch.ones(3)), 3).squeeze(1).tolist()   # 10 * 2 / √2, 0, 10
+    [14.142135620117188, 0.0, 10.0]
+    """
+
+    # The weights of a document have norm 1, so that what is learned must be large: a factor lets
+    # the optimizer get there in steps that suit the other parameters.
+    scale = 10.0
+
+    places: Tensor
+    """int32 [columns]: the row of each column, from 1; 0 is that of columns that have none."""
+    idf: Tensor
+    """float32 [1 + rows], 0 for row 0, so that it never counts."""
+
+    def __init__(self, columns: int, rows: int, outputs: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(1 + rows, outputs))
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("places", torch.zeros(columns, dtype=torch.int32))
+        self.register_buffer("idf", torch.zeros(1 + rows))
+
+    def learn(self, frequencies: Tensor, documents: int) -> None:
+        """Give rows to columns that occur, int64 [columns], in some of so many documents."""
+        used = frequencies.nonzero().squeeze(1)
+        if len(used) != len(self.idf) - 1:
+            raise ValueError(f"{len(used)} columns occur, and there are {len(self.idf) - 1} rows")
+        places = torch.zeros_like(frequencies)
+        places[used] = torch.arange(1, 1 + len(used))
+        self.places.copy_(places)
+        self.idf[1:] = ((1 + documents) / (1 + frequencies[used])).log() + 1
+
+    def forward(self, bag: Bag, documents: int) -> Tensor:
+        """Return float [documents, outputs]."""
+        rows = self.places.index_select(0, bag.buckets).long()
+        weights = self.dropout(self.weights(bag, rows, documents))
+        sums = _sums(self.table, rows, weights, bag.documents, documents)
+        return self.bias + self.scale * sums
+
+    def weights(self, bag: Bag, rows: Tensor, documents: int) -> Tensor:
+        """Return the weight of every entry, float [K]; 0 for what counts 0 or has no row."""
+        known = (1 + bag.counts.clamp(min=1).log()) * self.idf.index_select(0, rows)
+        known = known.masked_fill(bag.counts == 0, 0)
+        squares = known.new_zeros(documents).index_add(0, bag.documents, known.square())
+        shares = known * squares.clamp(min=1e-12).rsqrt().index_select(0, bag.documents)
+        return shares.to(self.table.dtype)
+
+
+def _sums(table: Tensor, rows: Tensor, weights: Tensor, documents: Tensor, count: int) -> Tensor:
+    """Return the weighted sums of rows of each document, float [count, outputs]."""
+    if table.is_cuda:
+        # In CUDA graphs nothing may be sorted, as embedding_bag does for its gradient.
+        values = table.index_select(0, rows) * weights[:, None]
+        return values.new_zeros(count, values.shape[1]).index_add(0, documents, values)
+    starts = torch.searchsorted(documents, torch.arange(count))
+    return F.embedding_bag(rows, table, starts, mode="sum", per_sample_weights=weights)
