@@ -23,7 +23,7 @@ from experiments.paper.results import RESULTS, path_of
 from laconic.training.config import ConfigError
 
 BUILD = Path("build") / "paper"
-DEFAULT_GROUPS = ("dna", "pinyin", "text", "traces")
+DEFAULT_GROUPS = ("dna", "traces", "text", "pinyin")  # in the order of their rows
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -78,9 +78,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(given: argparse.Namespace) -> None:
     wanted = given.groups or ([] if given.grid != ROWS else DEFAULT_GROUPS)
-    of = [group for group in groups(given.grid) if not wanted or group.name in wanted]
-    if missing := set(wanted) - {group.name for group in of}:
-        raise ConfigError(f"{given.grid} has no group {min(missing)!r}")
+    there = {group.name: group for group in groups(given.grid)}
+    if missing := set(wanted) - there.keys():
+        raise ConfigError(f"no group {min(missing)!r} in the grid; there are {', '.join(there)}")
+    of = [there[name] for name in wanted or there]
     if given.command in ("rows", "run", "prepare"):
         _rows(given, chosen(rows(of), given.rows, given.part))
     elif given.command == "rivals":
@@ -117,9 +118,9 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
         from experiments.paper.corpora import corpora
 
         # Rows of a set together: it is read once.
-        kinds = {(r.dataset, r.method.codec, r.group.longest, r.group.bpe_vocabulary) for r in found}
-        for dataset, codec, longest, vocabulary in sorted(kinds, key=str):
-            corpora(dataset, codec, longest, given.cache, vocabulary)
+        for row in sorted(found, key=lambda row: row.dataset):
+            own = row.group.longest, given.cache, row.group.bpe_vocabulary
+            corpora(row.dataset, row.method.codec, *own)
     else:
         tally: Counter[str] = Counter()
         for row in found:

@@ -23,11 +23,12 @@ __all__ = ["COMPOSERS", "ROWS", "Group", "Method", "Row", "chosen", "groups", "r
 ROWS = Path(__file__).parent / "rows"
 COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
 _PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
-_KEYS = {"title", "sets", "preset", "longest", "bpe_vocabulary", "settings", "methods"}
+_KEYS = {"title", "notes", "sets", "preset", "longest", "bpe_vocabulary", "settings", "methods"}
 # What a reader has to know of a protocol; the rest (device, paths, …) does not change results.
 _TOLD = {
     "epochs": "epochs",
     "batch_size": "documents in a batch",
+    "budget": "symbols in a batch, at most",
     "learning_rate": "learning rate",
     "halve_every": "epochs until the rate is halved",
     "schedule": "schedule",
@@ -73,7 +74,8 @@ class Method:
 class Group:
     """Data sets with one protocol: the preset is the paper's, `settings` are what departs from it.
 
-    `longest` cuts documents there; `bpe_vocabulary` is for the method bpe only.
+    `longest` cuts documents there; `bpe_vocabulary` is for the method bpe only; `notes` are
+    departures that no setting shows.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Group:
     methods: tuple[tuple[int, tuple[str, ...], tuple[int, ...]], ...]
     longest: int | None = None
     bpe_vocabulary: int = 4_000
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def departures(self) -> list[str]:
@@ -94,7 +97,8 @@ class Group:
             for name, words in _TOLD.items()
             if getattr(ours, name) != getattr(paper, name)
         ]
-        return told + ([f"documents cut at {self.longest:,} letters"] if self.longest else [])
+        cut = [f"documents cut at {self.longest:,} letters"] if self.longest else []
+        return told + cut + list(self.notes)
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,7 @@ def _group(path: Path) -> Group:
         methods=tuple(methods),
         longest=given.get("longest"),
         bpe_vocabulary=int(given.get("bpe_vocabulary", 4_000)),
+        notes=tuple(map(str, given.get("notes", ()))),
     )
     resolve(group.preset, group.settings)  # ConfigError names the setting
     return group

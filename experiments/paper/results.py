@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.machine import accelerator, describe
 
-__all__ = ["RESULTS", "Figures", "about", "path_of", "read", "rows_in", "rounded", "write"]
+__all__ = ["RESULTS", "Figures", "about", "path_of", "read", "rounded", "rows_in", "write"]
 
 Figures = dict[str, Any]
 RESULTS = Path(__file__).parent.parent / "results" / "paper"
@@ -65,16 +65,12 @@ def rounded(value: Any) -> Any:
 
 
 def _compact(figures: Figures) -> str:
-    """Return JSON with a line for each entry of the first two levels."""
-    lines = []
-    for key, value in figures.items():
-        if isinstance(value, dict) and value:
-            inner = [f"  {json.dumps(k)}: {_dumps(v)}" for k, v in value.items()]
-            lines.append(f" {json.dumps(key)}: {{\n" + ",\n".join(inner) + "\n }")
-        else:
-            lines.append(f" {json.dumps(key)}: {_dumps(value)}")
+    """Return JSON with a line for each entry: short, and good to read in diffs."""
+    lines = [f" {json.dumps(key)}: {_dumps(value)}" for key, value in figures.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _dumps(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n  " + ",\n  ".join(map(_dumps, value)) + "\n ]"
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -75,9 +75,7 @@ def kmers(task: _Task) -> tuple[Scores, Figures]:
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import RidgeClassifier
 
-    counts = CountVectorizer(
-        analyzer="char", ngram_range=(3, 5), lowercase=False, dtype=np.float32
-    )
+    counts = CountVectorizer(analyzer="char", ngram_range=(3, 5), lowercase=False, dtype=np.float32)
     return _best(task, counts, [(a, RidgeClassifier(alpha=a, solver="sparse_cg")) for a in RIDGES])
 
 
@@ -171,9 +169,7 @@ def _logistic(task: _Task, vectorizer: Any) -> tuple[Scores, Figures]:
     return _best(task, vectorizer, models)
 
 
-def _best(
-    task: _Task, vectorizer: Any, models: list[tuple[float, Any]]
-) -> tuple[Scores, Figures]:
+def _best(task: _Task, vectorizer: Any, models: list[tuple[float, Any]]) -> tuple[Scores, Figures]:
     """Return the test scores of the model that is best on the held-out part."""
     fit = vectorizer.fit_transform(task.parts[0])
     valid, test = (vectorizer.transform(part) for part in task.parts[1:])

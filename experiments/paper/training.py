@@ -73,7 +73,8 @@ def run_row(row: Row, device: str, results: Path = RESULTS, cache: Path = CACHE)
     dataset = GrammarDataset(test, trained.labels.numbers(test.labels))
     part = Part(dataset, np.arange(len(dataset)))
     tested = evaluate_outputs(trained.labels, outputs_of(trained.model, part, config), part.targets)
-    held_out = split(trained.labels, trained.labels.numbers(source.labels), config.holdout, row.seed)
+    targets = trained.labels.numbers(source.labels)
+    fit, held_out = split(trained.labels, targets, config.holdout, row.seed)
     figures: Figures = {
         "dataset": row.dataset,
         "method": method.name,
@@ -82,8 +83,8 @@ def run_row(row: Row, device: str, results: Path = RESULTS, cache: Path = CACHE)
         "config": config.to_json(),
         "about": about(),
         "documents": {
-            "train": len(held_out[0]),
-            "valid": len(held_out[1]),
+            "train": len(fit),
+            "valid": len(held_out),
             "test": len(part),
             "sequence": float(GrammarDataset(source.grammars).counts.mean()),
         },
