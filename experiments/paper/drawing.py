@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from experiments.paper.results import Figures
@@ -37,10 +39,12 @@ def draw_memory(points: Sequence[Figures], path: Path) -> None:
     measured = [p for p in points if p.get("peak_mib")]
     with mpl.rc_context({"svg.hashsalt": "laconic", "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=(9, 7), layout="constrained")
+        FigureCanvasAgg(figure)  # adjustText asks it how large labels are
         for panel, (name, title) in zip(figure.subplots(2, 2).flat, SETS.items(), strict=True):
-            _panel(panel, [p for p in measured if p["set"] == name])
-            panel.set(title=title, xscale="log", yscale="log")
+            some = [p for p in measured if p["set"] == name]
+            panel.set(title=title, **_scales(some))
             panel.set(xlabel="peak memory of a step, MiB", ylabel="seconds per epoch")
+            _panel(panel, some)
         handles, names = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
         _save(figure, path)
@@ -65,7 +69,7 @@ def draw_complexity(found: Iterable[tuple[str, Sequence[Figures]]], path: Path) 
                             told = f" {100 * p['share']:.0f} %"
                             panel.annotate(told, (x, p[key]), fontsize=7)
                 panel.set(xlabel="rules + symbols of the sequence", ylabel=label, title=device)
-                panel.set(xscale="log", yscale="log")
+                panel.set(**_scales([p for p in points if p[key] > 0]))
         figure.axes[0].legend(frameon=False)
         _save(figure, path)
 
@@ -76,7 +80,6 @@ def fixed_memory(points: Sequence[Figures], name: str, way: str, codec: str) -> 
     The memory is what characters need with their smallest batch. The codec's time with so much is
     read between its own points, or is that of the largest batch that was measured if all need less.
     """
-    import numpy as np
 
     def curve(which: str) -> list[tuple[float, float]]:
         return sorted(
@@ -91,6 +94,11 @@ def fixed_memory(points: Sequence[Figures], name: str, way: str, codec: str) -> 
     memory, seconds = plain[0]
     xs, ys = np.log(np.array(other)).T
     return float(seconds / np.exp(np.interp(np.log(memory), xs, ys)))
+
+
+def _scales(points: Sequence[Figures]) -> dict[str, Any]:
+    """Logarithmic ones, which need a point."""
+    return {"xscale": "log", "yscale": "log"} if points else {}
 
 
 def _panel(panel: Any, points: Sequence[Figures]) -> None:
