@@ -46,6 +46,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("rows", parents=[shared, select], help="list the rows, in their order")
     run = commands.add_parser("run", parents=[shared, select, device], help="train rows")
+    run.add_argument("--in-memory", action="store_true", help="no checkpoints: rows do not resume")
     run.add_argument("--seconds", type=float, help="start no row after so long")
     prepare = "compress what the rows read, and no more"
     commands.add_parser("prepare", parents=[shared, select], help=prepare)
@@ -112,7 +113,15 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
     if given.command == "run":
         from experiments.paper.training import run_rows
 
-        left = run_rows(found, given.device, given.results, given.cache, given.seconds)
+        left = run_rows(
+            found,
+            given.device,
+            given.results,
+            given.cache,
+            given.seconds,
+            processes=given.part[1],
+            resumable=not given.in_memory,
+        )
         print(f"{len(left)} of {len(found)} rows are left" if left else "all rows are done")
     elif given.command == "prepare":
         from experiments.paper.corpora import corpora

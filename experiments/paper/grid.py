@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
-from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -23,7 +22,17 @@ __all__ = ["COMPOSERS", "ROWS", "Group", "Method", "Row", "chosen", "groups", "r
 ROWS = Path(__file__).parent / "rows"
 COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
 _PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
-_KEYS = {"title", "notes", "sets", "preset", "longest", "bpe_vocabulary", "settings", "methods"}
+_KEYS = {
+    "title",
+    "notes",
+    "sets",
+    "preset",
+    "longest",
+    "bpe_vocabulary",
+    "settings",
+    "only",
+    "methods",
+}
 # What a reader has to know of a protocol; the rest (device, paths, …) does not change results.
 _TOLD = {
     "epochs": "epochs",
@@ -74,8 +83,8 @@ class Method:
 class Group:
     """Data sets with one protocol: the preset is the paper's, `settings` are what departs from it.
 
-    `longest` cuts documents there; `bpe_vocabulary` is for the method bpe only; `notes` are
-    departures that no setting shows.
+    `only` are more settings for some sets. `longest` cuts documents there; `bpe_vocabulary` is for
+    the method bpe only; `notes` are departures that no setting shows.
     """
 
     name: str
@@ -87,11 +96,15 @@ class Group:
     longest: int | None = None
     bpe_vocabulary: int = 4_000
     notes: tuple[str, ...] = ()
+    only: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    @cached_property
-    def departures(self) -> list[str]:
+    def settings_of(self, dataset: str) -> dict[str, Any]:
+        """Return the settings that depart from the preset, for one set."""
+        return {**self.settings, **self.only.get(dataset, {})}
+
+    def departures(self, dataset: str) -> list[str]:
         """What differs from the paper, in words: for the caption of every table."""
-        paper, ours = resolve(self.preset, {}), resolve(self.preset, self.settings)
+        paper, ours = resolve(self.preset, {}), resolve(self.preset, self.settings_of(dataset))
         told = [
             f"{words} {_word(getattr(ours, name))} instead of {_word(getattr(paper, name))}"
             for name, words in _TOLD.items()
@@ -118,7 +131,7 @@ class Row:
         """Return the settings of its training."""
         own = {"composer": self.method.composer, "sequence_model": self.method.sequence_model}
         more = {"seed": self.seed, "device": device, "task": "classification"}
-        return resolve(self.group.preset, {**self.group.settings, **own, **more})
+        return resolve(self.group.preset, {**self.group.settings_of(self.dataset), **own, **more})
 
 
 def groups(folder: Path = ROWS) -> list[Group]:
@@ -178,8 +191,12 @@ def _group(path: Path) -> Group:
         longest=given.get("longest"),
         bpe_vocabulary=int(given.get("bpe_vocabulary", 4_000)),
         notes=tuple(map(str, given.get("notes", ()))),
+        only=cast(dict[str, dict[str, Any]], given.get("only", {})),
     )
-    resolve(group.preset, group.settings)  # ConfigError names the setting
+    for name in (*group.sets, *group.only):
+        if name not in group.sets:
+            raise ConfigError(f"[only.{name}] is for no set of the file")
+        resolve(group.preset, group.settings_of(name))  # ConfigError names the setting
     return group
 
 

@@ -62,10 +62,13 @@ class Results:
     def speed(self, dataset: str, method: str) -> float | None:
         """Return documents trained per second: the median epoch, and the mean over seeds.
 
-        The first epoch captures graphs: the median leaves it out.
+        The first epoch captures graphs: the median leaves it out. Rows that shared their GPU with
+        others do not count.
         """
         found = [
-            statistics.median(r["epochs"]["documents_per_s"]) for r in self.of(dataset, method)
+            statistics.median(row["epochs"]["documents_per_s"])
+            for row in self.of(dataset, method)
+            if row["processes"] == 1
         ]
         return statistics.mean(found) if found else None
 
@@ -101,17 +104,29 @@ def caption(results: Results, group: Group) -> str:
     found = [row for name in group.sets for m in results.methods for row in results.of(name, m)]
     trained = [row for row in found if "protocol" in row]
     if not trained:
-        told = "; ".join(group.departures) or "none"
-        return f"No row has been run yet. What will depart from the paper: {told}."
-    departures = sorted({"; ".join(row["protocol"]["departures"]) or "none" for row in trained})
+        pairs = [(name, group.departures(name)) for name in group.sets]
+        return f"No row has been run yet. What will depart from the paper: {_told(pairs)}."
+    told = _told([(row["dataset"], row["protocol"]["departures"]) for row in trained])
     counts = sorted(set(Counter((row["dataset"], row["method"]) for row in trained).values()))
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     machines = " and ".join(sorted({row["about"]["machine"] for row in trained}))
     few = " Two seeds cannot be significantly different from two others." if counts[0] < 3 else ""
     return (
-        f"**Departs from the paper's protocol**: {' / '.join(departures)}. Mean ± standard "
+        f"**Departs from the paper's protocol**: {told}. Mean ± standard "
         f"deviation over {several} seeds.{few} Trained on {machines}."
     )
+
+
+def _told(pairs: Iterable[tuple[str, list[str]]]) -> str:
+    """Return departures in words, said once for all sets that share them."""
+    sets: dict[str, list[str]] = {}
+    for name, departures in pairs:
+        known = sets.setdefault("; ".join(departures) or "none", [])
+        if name not in known:
+            known.append(name)
+    if len(sets) == 1:
+        return next(iter(sets))
+    return " | ".join(f"{', '.join(names)}: {told}" for told, names in sets.items())
 
 
 def accuracy_table(

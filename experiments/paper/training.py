@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from laconic.training.metrics import evaluate_outputs, summary
 
 __all__ = ["run_row", "run_rows"]
 
+_TEST_BATCH, _TEST_SYMBOLS = 256, 1 << 20
 _LINES = ("train_loss", "valid_loss", "seconds", "documents_per_s", "peak_memory_mb")
 
 
@@ -32,11 +34,14 @@ def run_rows(
     results: Path = RESULTS,
     cache: Path = CACHE,
     seconds: float | None = None,
+    processes: int = 1,
+    resumable: bool = True,
 ) -> list[Row]:
     """Run the rows that have no result yet, in order; return those that were left.
 
     No row starts after `seconds`. A row that needs a package that is not here is left. One that was
-    interrupted goes on where it was. One process runs many rows: starting costs more than some.
+    interrupted goes on where it was, if it was `resumable`. One process runs many rows: starting
+    costs more than some. `processes` is how many share the device: their speeds are not measured.
     """
     began, left = time.perf_counter(), []
     torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
@@ -48,7 +53,7 @@ def run_rows(
             left.append(row)
             continue
         try:
-            figures = run_row(row, device, results, cache)
+            figures = run_row(row, device, results, cache, processes, resumable)
         except ModuleNotFoundError as error:
             print(f"{spent:7.1f} s  {row} left: {error}", file=sys.stderr, flush=True)
             left.append(row)
@@ -58,30 +63,43 @@ def run_rows(
     return left
 
 
-def run_row(row: Row, device: str, results: Path = RESULTS, cache: Path = CACHE) -> Figures:
+def run_row(
+    row: Row,
+    device: str,
+    results: Path = RESULTS,
+    cache: Path = CACHE,
+    processes: int = 1,
+    resumable: bool = True,
+) -> Figures:
     """Train and test one row, write its result, and return it.
 
-    Its run is in cache/../runs until the result is written, so that a kill loses one epoch at most.
+    A resumable run is in cache/../runs until the result is written: a kill loses one epoch at most.
     """
     began = time.perf_counter()
     vocabulary, method = row.group.bpe_vocabulary, row.method
     source, test = corpora(row.dataset, method.codec, row.group.longest, cache, vocabulary)
     config = row.config(device)
-    folder = cache.parent / "runs" / row.dataset / f"{method.name}-{row.seed}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    trained = train(source, config, folder, resume=(folder / "config.json").exists())
+    folder = None
+    if resumable:
+        folder = cache.parent / "runs" / row.dataset / f"{method.name}-{row.seed}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    resume = folder is not None and (folder / "config.json").exists()
+    trained = train(source, config, folder, resume=resume)
     dataset = GrammarDataset(test, trained.labels.numbers(test.labels))
     part = Part(dataset, np.arange(len(dataset)))
-    tested = evaluate_outputs(trained.labels, outputs_of(trained.model, part, config), part.targets)
+    # Larger batches give the same outputs sooner.
+    larger = replace(config, batch_size=max(_TEST_BATCH, config.batch_size), budget=_TEST_SYMBOLS)
+    tested = evaluate_outputs(trained.labels, outputs_of(trained.model, part, larger), part.targets)
     targets = trained.labels.numbers(source.labels)
     fit, held_out = split(trained.labels, targets, config.holdout, row.seed)
     figures: Figures = {
         "dataset": row.dataset,
         "method": method.name,
         "seed": row.seed,
-        "protocol": {"group": row.group.name, "departures": row.group.departures},
+        "protocol": {"group": row.group.name, "departures": row.group.departures(row.dataset)},
         "config": config.to_json(),
         "about": about(),
+        "processes": processes,
         "documents": {
             "train": len(fit),
             "valid": len(held_out),
@@ -95,7 +113,8 @@ def run_row(row: Row, device: str, results: Path = RESULTS, cache: Path = CACHE)
         "peak_memory_mb": max(_epochs(trained)["peak_memory_mb"]),
     }
     write(path_of(results, row.dataset, method.name, row.seed), figures)
-    shutil.rmtree(folder)
+    if folder is not None:
+        shutil.rmtree(folder)
     del trained, dataset, part
     # What graphs hold would be counted as the next row's.
     gc.collect()
