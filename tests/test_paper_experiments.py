@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from experiments.paper import grid
 from experiments.paper.__main__ import DEFAULT_GROUPS, main
 from experiments.paper.complexity import document, measure_step
 from experiments.paper.corpora import corpora, documents
+from experiments.paper.drawing import draw_memory, fixed_memory
 from experiments.paper.figure import measure_figure
 from experiments.paper.printed import DNA
 from experiments.paper.results import path_of, read, rounded, write
@@ -242,6 +244,34 @@ def test_figure_points_are_measured_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert read(tmp_path / "figure.json") == before
     with pytest.raises(ValueError, match="no set 'cats'"):
         measure_figure("cpu", tmp_path, 0.01, ["cats"])
+
+
+POINTS = [
+    {"set": s, "way": w, "codec": c, "batch": b, "peak_mib": b * room, "epoch_s": time / b}
+    for s in ("yelp", "pinyin", "dna", "adfa")
+    for w in ("peer", "ours")
+    for c, room, time in (("none", 20.0, 6300.0), ("repair", 5.0, 2100.0))
+    for b in (21, 42, 126)
+]
+
+
+def test_speed_within_the_memory_of_characters() -> None:
+    # Characters with 21 documents need 420 MiB and 300 s; Re-Pair has room for 84, and needs 25 s.
+    assert fixed_memory(POINTS, "dna", "ours", "repair") == pytest.approx(12)
+    # All of Re-Pair's batches need less: its largest counts.
+    small = [p | ({"peak_mib": p["batch"]} if p["codec"] == "repair" else {}) for p in POINTS]
+    assert fixed_memory(small, "dna", "ours", "repair") == pytest.approx(300 / (2100 / 126))
+    assert fixed_memory(POINTS, "dna", "ours", "lzd") is None
+
+
+def test_the_memory_figure_names_every_batch(tmp_path: Path) -> None:
+    draw_memory(POINTS, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    for size in (21, 42, 126):
+        assert len(re.findall(rf">\s*{size}</text>", text)) == 4 * 2 * 2
+    assert all(f">{name}</text>" in text for name in ("sogou_pinyin", "H3", "adfa_ld"))
+    draw_memory(POINTS, tmp_path / "b.svg")
+    assert (tmp_path / "b.svg").read_text() == text
 
 
 def test_repetition_makes_fewer_rules_and_symbols() -> None:

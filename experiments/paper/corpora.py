@@ -53,8 +53,13 @@ def corpora(
             part = path.with_name(f"{path.name}.{os.getpid()}.partial")
             corpus.write(part)
             part.replace(path)
-    train, test = (Corpus.open(path) for path in paths)
-    return train, test
+    return _opened(paths[0]), _opened(paths[1])
+
+
+@lru_cache(maxsize=8)
+def _opened(path: Path) -> Corpus:
+    """Return a corpus that keeps its grammars: rows of one set follow each other."""
+    return Corpus.open(path)
 
 
 def statistics(dataset: str, codec: str, cache: Path = CACHE) -> dict[str, Any]:

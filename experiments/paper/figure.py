@@ -52,7 +52,9 @@ def measure_figure(
     Some documents of each set are trained on, and an epoch's time is had from their speed.
     `longest` cuts documents, for smoke runs. ValueError for a set that is not there.
     """
-    where = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    where = torch.device(device)
     path = results / "figure.json"
     found: Figures = read(path) if path.exists() else {"about": about(), "points": []}
     done = {_key(point) for point in found["points"]}
