@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,31 @@ def test_a_row_that_was_stopped_goes_on(smoke: Path, tmp_path: Path) -> None:
     assert resumed["epochs"]["train_loss"] == whole["epochs"]["train_loss"]
     assert resumed["test"] == whole["test"] == in_memory["test"]
     assert not folder.exists()
+
+
+def test_what_was_begun_with_other_settings_begins_anew(smoke: Path, tmp_path: Path) -> None:
+    [group] = grid.groups(smoke / "grid")
+    [row] = grid.chosen(grid.rows([group]), ["bacteria/mlp-repair-0"])
+    source, _ = corpora("bacteria", "repair", 100, smoke / "build/corpora")
+    folder = smoke / "build/runs/bacteria/mlp-repair-0"
+    train(source, replace(row.config("cpu"), epochs=1), folder)
+    found = run_row(row, "cpu", tmp_path, smoke / "build/corpora")
+    assert len(found["epochs"]["train_loss"]) == 2
+
+
+def test_a_row_that_cannot_be_run_does_not_stop_the_others(
+    smoke: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    [group] = grid.groups(smoke / "grid")
+    rows = grid.chosen(grid.rows([group]), ["kjv/bpe-0", "kjv/char_cnn-0"])
+    monkeypatch.setitem(sys.modules, "tokenizers", None)  # as where it is not installed
+    left = run_rows(rows, "cpu", tmp_path / "results", tmp_path / "corpora")
+    assert list(map(str, left)) == ["kjv/bpe-0"]
+    assert "kjv/bpe-0 left: import of tokenizers" in capsys.readouterr().err
+    assert path_of(tmp_path / "results", "kjv", "char_cnn", 0).exists()
 
 
 def test_rows_need_little_to_be_installed() -> None:

@@ -18,9 +18,11 @@ from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
 from laconic.batching import GrammarDataset
+from laconic.training.config import TrainingConfig
 from laconic.training.data import Part, split
-from laconic.training.loop import Trained, outputs_of, train
+from laconic.training.loop import Trained, TrainingError, outputs_of, train
 from laconic.training.metrics import evaluate_outputs, summary
+from laconic.training.run import Run, RunError
 
 __all__ = ["run_row", "run_rows"]
 
@@ -39,7 +41,8 @@ def run_rows(
 ) -> list[Row]:
     """Run the rows that have no result yet, in order; return those that were left.
 
-    No row starts after `seconds`. A row that needs a package that is not here is left. One that was
+    No row starts after `seconds`. A row that needs a package that is not here, or more memory, or
+    whose loss becomes no number, is left, and the others go on. One that was
     interrupted goes on where it was, if it was `resumable`. One process runs many rows: starting
     costs more than some. `processes` is how many share the device: their speeds are not measured.
     """
@@ -54,7 +57,7 @@ def run_rows(
             continue
         try:
             figures = run_row(row, device, results, cache, processes, resumable)
-        except ModuleNotFoundError as error:
+        except (ModuleNotFoundError, TrainingError) as error:
             print(f"{spent:7.1f} s  {row} left: {error}", file=sys.stderr, flush=True)
             left.append(row)
             continue
@@ -83,7 +86,7 @@ def run_row(
     if resumable:
         folder = cache.parent / "runs" / row.dataset / f"{method.name}-{row.seed}"
         folder.parent.mkdir(parents=True, exist_ok=True)
-    resume = folder is not None and (folder / "config.json").exists()
+    resume = folder is not None and _can_resume(folder, config)
     trained = train(source, config, folder, resume=resume)
     dataset = GrammarDataset(test, trained.labels.numbers(test.labels))
     part = Part(dataset, np.arange(len(dataset)))
@@ -121,6 +124,17 @@ def run_row(
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return figures
+
+
+def _can_resume(folder: Path, config: TrainingConfig) -> bool:
+    """Whether a folder has a run with these settings; one with others is removed."""
+    try:
+        if Run.open(folder).config == config:
+            return True
+    except RunError:
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
 
 
 def _epochs(trained: Trained) -> dict[str, list[Any]]:
