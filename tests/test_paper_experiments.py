@@ -258,6 +258,11 @@ def test_the_whole_grid_on_the_samples(
         main(["report", "--check", "--page", str(page), *given])
 
 
+def test_docs_show_the_newest_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent.parent)
+    main(["report", "--check"])
+
+
 def test_figure_points_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LACONIC_DATA", raising=False)
     sizes = {"dna": (4,)}

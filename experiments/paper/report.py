@@ -22,6 +22,7 @@ from experiments.paper.table import (
     beside_table,
     caption,
     compression_table,
+    paper_text_table,
     speed_table,
 )
 
@@ -59,6 +60,11 @@ def page(results: Results, groups: Sequence[Group], pictures: Path) -> str:
     parts += ["## Accuracy\n", MARKS]
     for group in groups:
         parts += _accuracy(results, group)
+    parts += [
+        "### The paper's own sets of text\n",
+        "Its accuracies, %, on sets of which we have other or fewer documents:\n",
+        "\n".join(paper_text_table()) + "\n",
+    ]
     parts += ["### What the tables say\n", "\n".join(about_accuracy(results, groups)) + "\n"]
     parts += _speed(results, groups)
     parts += _figure(results, pictures)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from experiments.paper.data import DATASETS
 from experiments.paper.grid import COMPOSERS, Group
-from experiments.paper.printed import COMPRESSION, DNA
+from experiments.paper.printed import COMPRESSION, DNA, TEXT_ERRORS
 from experiments.paper.results import Figures, read, rows_in
 from experiments.paper.significance import marks
 
@@ -158,6 +158,15 @@ def accuracy_table(
             rows.append([told, *(f"*{values_of[name]:.2f}*" for name in same)])
     header = ["", *(("‡ " if marked[name].close else "") + name for name in sets)]
     return table(header, rows)
+
+
+def paper_text_table() -> list[str]:
+    """Return the paper's accuracies on text: its sets are others than ours."""
+    rows = [
+        [NAMES.get(method, method), *(f"{100 - error:.2f}" for error in errors)]
+        for method, errors in TEXT_ERRORS.items()
+    ]
+    return table(["", "Sogou", "Yelp P.", "Yelp F."], rows)
 
 
 def speed_table(results: Results, sets: Sequence[str], methods: Sequence[str]) -> list[str]:
