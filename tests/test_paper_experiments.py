@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from experiments.paper import grid
 from experiments.paper.__main__ import DEFAULT_GROUPS, main
@@ -303,6 +304,22 @@ def test_the_memory_figure_names_every_batch(tmp_path: Path) -> None:
     assert all(f">{name}</text>" in text for name in ("sogou_pinyin", "H3", "adfa_ld"))
     draw_memory(POINTS, tmp_path / "b.svg")
     assert (tmp_path / "b.svg").read_text() == text
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_rows_and_measurements_on_a_gpu(smoke: Path, tmp_path: Path) -> None:
+    [group] = grid.groups(smoke / "grid")
+    rows = grid.chosen(grid.rows([group]), ["bacteria/grc-lzd-0", "bacteria/characters-0"])
+    assert run_rows(rows, "cuda", tmp_path, smoke / "build/corpora") == []
+    results = Results(tmp_path)
+    assert all((results.memory("bacteria", row.method.name) or 0) > 0 for row in rows)
+    measure_figure("cuda", tmp_path, 0.1, ["dna"], 64, {"dna": (4, 8)}, longest=100)
+    points = read(tmp_path / "figure.json")["points"]
+    assert all(point["peak_mib"] > 0 for point in points)
+    assert (fixed_memory(points, "dna", "ours", "lzd") or 0) > 0
+    plain, short = (measure_step(document(5000, 0.95), c, "cuda", 1) for c in ("none", "repair"))
+    assert short["peak_mb"] < plain["peak_mb"] / 5
 
 
 def test_repetition_makes_fewer_rules_and_symbols() -> None:
