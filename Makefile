@@ -11,7 +11,7 @@ help:
 	@echo "make demo    install, compress the bundled samples, train on one of them, write a report"
 	@echo "make test    install, then lint, types, layers, C++ and Python tests"
 	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
-	@echo "make docs    write the tables and pictures that are made from benchmarks/results"
+	@echo "make docs    write the tables and pictures that are made from benchmarks/results and experiments/results"
 	@echo "make format  format the code;   make clean  remove everything that was made"
 
 demo: $(VENV)/installed
@@ -27,6 +27,7 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/mypy tools benchmarks examples
+	$(BIN)/mypy -p experiments
 
 layers: $(VENV)/installed-dev
 	$(BIN)/lint-imports
@@ -47,6 +48,7 @@ bench: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python -m experiments.paper report
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff format .

@@ -1,0 +1,1 @@
+"""Experiments whose results are committed: see experiments.paper."""

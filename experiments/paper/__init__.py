@@ -1,0 +1,1 @@
+"""The experiments of "Learning Directly from Grammar Compressed Text" on Laconic's code."""

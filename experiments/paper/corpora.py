@@ -1,0 +1,139 @@
+"""Data sets as corpora: compressed once for each codec, kept in a folder, read by every row."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from experiments.paper.data import DATASETS, load
+from experiments.paper.layouts import Documents
+from laconic import Alphabet, Corpus
+from laconic.codecs import CodecName
+
+__all__ = ["CACHE", "corpora", "documents", "statistics"]
+
+CACHE = Path("build") / "paper" / "corpora"
+_FIRST = 0x4E00  # tokens become characters from here on, all of them letters of one plane
+_TOKENS = 20_000
+
+
+def documents(dataset: str, longest: int | None = None) -> tuple[Documents, Documents]:
+    """Return train and test, cut at `longest` letters."""
+    train, test = _loaded(dataset)
+    if longest is None:
+        return train, test
+    return _cut(train, longest), _cut(test, longest)
+
+
+def corpora(
+    dataset: str,
+    codec: str,
+    longest: int | None = None,
+    cache: Path = CACHE,
+    vocabulary: int = 4_000,
+) -> tuple[Corpus, Corpus]:
+    """Return train and test as corpora; they are compressed when they are asked for first.
+
+    Codec "bpe" is none over tokens that byte pairs of the training documents give: `vocabulary` of
+    them. It needs the package tokenizers. Raises DataError as data.load does.
+    """
+    name = codec + (f"-{vocabulary}" if codec == "bpe" else "")
+    cut = f"-{longest}" if longest else ""
+    folder = cache / f"{dataset}{cut}" / name
+    paths = folder / "train.parquet", folder / "test.parquet"
+    if not all(path.exists() for path in paths):
+        folder.mkdir(parents=True, exist_ok=True)
+        made = _compressed(dataset, codec, longest, vocabulary)
+        for corpus, path in zip(made, paths, strict=True):
+            part = path.with_name(f"{path.name}.{os.getpid()}.partial")
+            corpus.write(part)
+            part.replace(path)
+    return _opened(paths[0]), _opened(paths[1])
+
+
+@lru_cache(maxsize=8)
+def _opened(path: Path) -> Corpus:
+    """Return a corpus that keeps its grammars: rows of one set follow each other."""
+    return Corpus.open(path)
+
+
+def statistics(dataset: str, codec: str, cache: Path = CACHE) -> dict[str, Any]:
+    """Return lengths and rules of all documents of a set, as in the paper's Table 1.
+
+    Means and largest: `letters` n, `sequence` n', `rules`; `distinct` letters of a document, mean;
+    `seconds` that compressing took, on all processors, if it had to be done.
+    """
+    began = time.perf_counter()
+    parts = corpora(dataset, codec, cache=cache)
+    seconds = time.perf_counter() - began
+    grammars = [part.grammars for part in parts]
+    found: dict[str, Any] = {"documents": sum(map(len, grammars)), "seconds": seconds}
+    counts = {
+        "letters": [each.expanded_lengths for each in grammars],
+        "sequence": [np.diff(each.sequence_offsets) for each in grammars],
+        "rules": [np.diff(each.rule_offsets) for each in grammars],
+    }
+    for name, values in counts.items():
+        joined = np.concatenate(values)
+        found[name] = {"mean": float(joined.mean()), "max": int(joined.max())}
+    if codec == "none":
+        kinds = [len(np.unique(g.sequence)) for each in grammars for g in each]
+        found["distinct"] = float(np.mean(kinds))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _loaded(dataset: str) -> tuple[Documents, Documents]:
+    return load(dataset)
+
+
+def _cut(part: Documents, longest: int) -> Documents:
+    return Documents([text[:longest] for text in part.texts], part.labels)
+
+
+def _compressed(
+    dataset: str, codec: str, longest: int | None, vocabulary: int
+) -> tuple[Corpus, Corpus]:
+    train, test = documents(dataset, longest)
+    alphabet = Alphabet.named(DATASETS[dataset].alphabet)
+    if codec == "bpe":
+        train, test, alphabet = _tokens(train, test, alphabet, vocabulary)
+        codec = "none"
+    name = cast(CodecName, codec)
+    one, two = (
+        Corpus.from_documents(part.texts, part.labels, name, alphabet) for part in (train, test)
+    )
+    return one, two
+
+
+def _tokens(
+    train: Documents, test: Documents, alphabet: Alphabet, vocabulary: int
+) -> tuple[Documents, Documents, Alphabet]:
+    """Return documents whose characters are tokens, and their alphabet."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    if not 0 < vocabulary <= _TOKENS:
+        raise ValueError(f"bpe_vocabulary must be from 1 to {_TOKENS}, not {vocabulary}")
+    tokenizer = Tokenizer(models.BPE(unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, special_tokens=["?"], show_progress=False, max_token_length=16
+    )
+
+    def plain(part: Documents) -> list[str]:
+        # They see what the other methods see: the alphabet's letters.
+        return [alphabet.decode(alphabet.encode(text)) for text in part.texts]
+
+    texts = plain(train), plain(test)
+    tokenizer.train_from_iterator(texts[0], trainer)
+    coded = [
+        ["".join(chr(_FIRST + i) for i in each.ids) for each in tokenizer.encode_batch(some)]
+        for some in texts
+    ]
+    made = [Documents(t, part.labels) for t, part in zip(coded, (train, test), strict=True)]
+    return made[0], made[1], Alphabet.learn(coded[0])

@@ -1,0 +1,149 @@
+"""Data sets by name: where their files are, how many documents they have, how they are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from experiments.paper import layouts
+from experiments.paper.layouts import DataError, Documents
+from laconic import samples
+
+__all__ = ["DATASETS", "DNA", "SHARED", "DataError", "Dataset", "Splits", "folder", "load"]
+
+Kind: TypeAlias = Literal["text", "dna", "traces"]
+Splits: TypeAlias = tuple[Documents, Documents]
+
+# Sequences in each of the ten sets of Pham et al. 2005, whoever distributes them.
+DNA = {
+    "H3": 14_965,
+    "H4": 14_601,
+    "H3K9ac": 27_782,
+    "H3K14ac": 33_048,
+    "H4ac": 34_095,
+    "H3K4me1": 31_677,
+    "H3K4me2": 30_683,
+    "H3K4me3": 36_799,
+    "H3K36me3": 34_880,
+    "H3K79me3": 28_837,
+}
+# Zhang, Zhao and LeCun 2015, Table 3: train, test, classes.
+ZHANG = {
+    "ag_news": (120_000, 7_600, 4),
+    "sogou_news": (450_000, 60_000, 5),
+    "dbpedia": (560_000, 70_000, 14),
+    "yelp_review_polarity": (560_000, 38_000, 2),
+    "yelp_review_full": (650_000, 50_000, 5),
+    "yahoo_answers": (1_400_000, 60_000, 10),
+    "amazon_review_full": (3_000_000, 650_000, 5),
+    "amazon_review_polarity": (3_600_000, 400_000, 2),
+}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One labelled task with a fixed test part.
+
+    `read` takes the folder of all data and returns train and test. `train` and `test` are how many
+    documents there should be (None: unknown), `both` their sum where only that is known.
+    """
+
+    name: str
+    kind: Kind
+    alphabet: str
+    classes: int
+    read: Callable[[Path], Splits]
+    train: int | None = None
+    test: int | None = None
+    both: int | None = None
+
+
+def folder() -> Path:
+    """Return the folder that LACONIC_DATA names; DataError if it names none."""
+    name = os.environ.get("LACONIC_DATA")
+    if not name:
+        raise DataError("set LACONIC_DATA to the folder with the data; docs/paper_data.md says how")
+    if not Path(name).is_dir():
+        raise DataError(f"LACONIC_DATA is {name}, which is no folder")
+    return Path(name)
+
+
+def load(name: str) -> Splits:
+    """Return train and test of a data set, checked for their number of documents and classes.
+
+    Raises DataError for an unknown name, a missing file, a bad row, or another number of documents
+    than the set has: a file that was cut off gives results that look right. O(bytes).
+    """
+    if name not in DATASETS:
+        raise DataError(f"no data set {name!r}; there are {', '.join(DATASETS)}")
+    wanted = DATASETS[name]
+    bundled = name in samples.names()
+    train, test = wanted.read(Path() if bundled else folder())
+    found = {"train": len(train.texts), "test": len(test.texts)}
+    found["both"] = sum(found.values())
+    for part, count in found.items():
+        expected = getattr(wanted, part)
+        if expected is not None and count != expected:
+            what = "documents" if part == "both" else f"{part} documents"
+            raise DataError(f"{name} has {count} {what} instead of {expected}; get it again")
+    classes = set(train.labels) | set(test.labels)
+    if len(classes) != wanted.classes:
+        raise DataError(f"{name} has {len(classes)} classes instead of {wanted.classes}")
+    return train, test
+
+
+def _bundled(name: str, _: Path) -> Splits:
+    sample = samples.load(name)
+    train, test = sample.train, sample.test
+    return Documents(train.documents, train.labels), Documents(test.documents, test.labels)
+
+
+def _shared() -> dict[str, Dataset]:
+    """The layout of one folder: text/<set>, logs/<set>, dna/<set>, xz-compressed."""
+    text = {
+        "imdb": ("text", "text/imdb", 2, 25_000, 25_000),
+        "yelp_polarity_part": ("text", "text/yelp_polarity_part", 2, 9_035, 3_800),
+        "sogou_pinyin": ("text", "text/sogou_pinyin", 10, 2_400, 600),
+        "adfa_ld": ("traces", "logs/adfa_ld", 7, 4_761, 1_190),
+    }
+    found = {
+        name: Dataset(
+            name,
+            "traces" if kind == "traces" else "text",
+            "zhang",
+            classes,
+            partial(layouts.zhang, where, ".csv.xz"),
+            train,
+            test,
+        )
+        for name, (kind, where, classes, train, test) in text.items()
+    }
+    for name in DNA:
+        found[name] = Dataset(name, "dna", "dna", 2, partial(layouts.tabbed, f"dna/{name}"))
+    return found
+
+
+def _originals() -> dict[str, Dataset]:
+    found = {}
+    for name, (train, test, classes) in ZHANG.items():
+        read = partial(layouts.zhang, f"{name}_csv", ".csv")
+        found[f"zhang-{name}"] = Dataset(
+            f"zhang-{name}", "text", "zhang", classes, read, train, test
+        )
+    for layout, of in layouts.DNA_LAYOUTS.items():
+        for name, both in DNA.items():
+            key = f"{layout}-{name}"
+            found[key] = Dataset(key, "dna", "dna_n", 2, partial(of, name), both=both)
+    return found
+
+
+SHARED = _shared()
+BUNDLED = {
+    "bacteria": Dataset("bacteria", "dna", "dna", 4, partial(_bundled, "bacteria")),
+    "kjv": Dataset("kjv", "text", "zhang", 6, partial(_bundled, "kjv")),
+}
+DATASETS = SHARED | BUNDLED | _originals()

@@ -1,0 +1,206 @@
+"""The grid of rows (data set x method x seed), from the TOML files in rows/.
+
+There is one file for each kind of data set, not for each row: all rows of a kind share their
+protocol, so that a file says once what differs from the paper's, and 1,000 copies cannot disagree.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from experiments.paper.data import DATASETS
+from laconic.codecs import CodecName
+from laconic.training.config import ConfigError, TrainingConfig, resolve
+
+__all__ = ["COMPOSERS", "ROWS", "Group", "Method", "Row", "chosen", "groups", "rows"]
+
+ROWS = Path(__file__).parent / "rows"
+COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
+_PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
+_KEYS = {
+    "title",
+    "notes",
+    "sets",
+    "preset",
+    "longest",
+    "bpe_vocabulary",
+    "settings",
+    "only",
+    "methods",
+}
+# What a reader has to know of a protocol; the rest (device, paths, …) does not change results.
+_TOLD = {
+    "epochs": "epochs",
+    "batch_size": "documents in a batch",
+    "budget": "symbols in a batch, at most",
+    "learning_rate": "learning rate",
+    "halve_every": "epochs until the rate is halved",
+    "schedule": "schedule",
+    "warmup_steps": "steps of warm-up",
+    "documents_per_epoch": "documents per epoch",
+    "clip": "longest gradient",
+    "dropout": "dropout",
+    "embedding_size": "embedding size",
+    "width": "width",
+    "precision": "precision",
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """What reads the documents: a codec ("bpe" is not one of Laconic's) and settings of the model.
+
+    >>> Method.named("grc-lzd")
+    Method(name='grc-lzd', codec='lzd', composer='grc', sequence_model='lstm')
+    """
+
+    name: str
+    codec: str
+    composer: str
+    sequence_model: str
+
+    @classmethod
+    def named(cls, name: str) -> Method:
+        """Return the method of that name; ConfigError if there is none."""
+        if name in _PLAIN:
+            # Without rules a composer only passes letters on; dual_gru does so unchanged.
+            return cls(name, "bpe" if name == "bpe" else "none", "dual_gru", _PLAIN[name])
+        composer, _, codec = name.partition("-")
+        if composer not in COMPOSERS or codec not in get_args(CodecName):
+            raise ConfigError(
+                f"no method {name!r}; there are {', '.join(_PLAIN)} and composer-codec, such as "
+                f"grc-repair, with {', '.join(COMPOSERS)} and {', '.join(get_args(CodecName))}"
+            )
+        return cls(name, codec, composer, "lstm")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Data sets with one protocol: the preset is the paper's, `settings` are what departs from it.
+
+    `only` are more settings for some sets. `longest` cuts documents there; `bpe_vocabulary` is for
+    the method bpe only; `notes` are departures that no setting shows.
+    """
+
+    name: str
+    title: str
+    sets: tuple[str, ...]
+    preset: str
+    settings: dict[str, Any]
+    methods: tuple[tuple[int, tuple[str, ...], tuple[int, ...]], ...]
+    longest: int | None = None
+    bpe_vocabulary: int = 4_000
+    notes: tuple[str, ...] = ()
+    only: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def settings_of(self, dataset: str) -> dict[str, Any]:
+        """Return the settings that depart from the preset, for one set."""
+        return {**self.settings, **self.only.get(dataset, {})}
+
+    def departures(self, dataset: str) -> list[str]:
+        """What differs from the paper, in words: for the caption of every table."""
+        paper, ours = resolve(self.preset, {}), resolve(self.preset, self.settings_of(dataset))
+        told = [
+            f"{words} {_word(getattr(ours, name))} instead of {_word(getattr(paper, name))}"
+            for name, words in _TOLD.items()
+            if getattr(ours, name) != getattr(paper, name)
+        ]
+        cut = [f"documents cut at {self.longest:,} letters"] if self.longest else []
+        return told + cut + list(self.notes)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One training: the smallest thing that is run, skipped and resumed."""
+
+    stage: int
+    dataset: str
+    method: Method
+    seed: int
+    group: Group
+
+    def __str__(self) -> str:
+        return f"{self.dataset}/{self.method.name}-{self.seed}"
+
+    def config(self, device: str) -> TrainingConfig:
+        """Return the settings of its training."""
+        own = {"composer": self.method.composer, "sequence_model": self.method.sequence_model}
+        more = {"seed": self.seed, "device": device, "task": "classification"}
+        return resolve(self.group.preset, {**self.group.settings_of(self.dataset), **own, **more})
+
+
+def groups(folder: Path = ROWS) -> list[Group]:
+    """Return the groups in a folder of TOML files, by name; ConfigError with file for bad ones."""
+    found = []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            found.append(_group(path))
+        except (ConfigError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+            raise ConfigError(f"{path}: {error}") from None
+    return found
+
+
+def rows(of: Iterable[Group]) -> list[Row]:
+    """Return all rows, the most important first: by stage, then seed by seed through all sets."""
+    made = [
+        Row(stage, dataset, Method.named(name), seed, group)
+        for group in of
+        for stage, names, seeds in group.methods
+        for dataset in group.sets
+        for name in names
+        for seed in seeds
+    ]
+    # One seed of everything says more than four of one set; sorting is stable.
+    return sorted(made, key=lambda row: (row.stage, row.seed))
+
+
+def chosen(every: list[Row], patterns: Iterable[str], part: tuple[int, int] = (1, 1)) -> list[Row]:
+    """Return the rows that a pattern such as 'H3*/grc-*-0' names; all if there are no patterns.
+
+    `part` (k, of) takes every of-th, from the k-th on: for several processes, each with its own.
+    """
+    wanted = list(patterns)
+    found = [row for row in every if not wanted or any(fnmatch(str(row), p) for p in wanted)]
+    return found[part[0] - 1 :: part[1]]
+
+
+def _group(path: Path) -> Group:
+    with path.open("rb") as file:
+        given = tomllib.load(file)
+    if unknown := set(given) - _KEYS:
+        raise ConfigError(f"no key {min(unknown)!r}; there are {', '.join(sorted(_KEYS))}")
+    for name in given["sets"]:
+        if name not in DATASETS:
+            raise ConfigError(f"no data set {name!r}; there are {', '.join(DATASETS)}")
+    methods = []
+    for entry in given["methods"]:
+        names = tuple(Method.named(name).name for name in entry["names"])
+        methods.append((int(entry["stage"]), names, tuple(map(int, entry["seeds"]))))
+    group = Group(
+        name=path.stem,
+        title=str(given["title"]),
+        sets=tuple(given["sets"]),
+        preset=str(given["preset"]),
+        settings=cast(dict[str, Any], given.get("settings", {})),
+        methods=tuple(methods),
+        longest=given.get("longest"),
+        bpe_vocabulary=int(given.get("bpe_vocabulary", 4_000)),
+        notes=tuple(map(str, given.get("notes", ()))),
+        only=cast(dict[str, dict[str, Any]], given.get("only", {})),
+    )
+    for name in (*group.sets, *group.only):
+        if name not in group.sets:
+            raise ConfigError(f"[only.{name}] is for no set of the file")
+        resolve(group.preset, group.settings_of(name))  # ConfigError names the setting
+    return group
+
+
+def _word(value: object) -> str:
+    if value is None:
+        return "all"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,167 @@
+"""Writes docs/results.md and its pictures from the results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.paper.findings import (
+    NOT_YET,
+    about_accuracy,
+    about_complexity,
+    about_compression,
+    about_figure,
+    summary,
+)
+from experiments.paper.grid import Group
+from experiments.paper.results import RESULTS
+from experiments.paper.table import (
+    Results,
+    accuracy_table,
+    beside_table,
+    caption,
+    compression_table,
+    paper_text_table,
+    speed_table,
+)
+
+__all__ = ["page", "write_report"]
+
+SPEED_METHODS = ("dual_gru-repair", "dual_gru-lzd", "grc-repair", "grc-lzd")
+COLUMNS = 5  # sets in a table, as in the paper
+INTRODUCTION = """# The paper's experiments, on our code
+
+Written by `make docs` from `experiments/results/paper`; `python -m experiments.paper --help` says how each part is run.
+*Learning Directly from Grammar Compressed Text* (Sasaki, Akimoto and Maehara, ICML 2020) is what we compare with. The
+sets are smaller than the paper's or other ones ([where they come from](paper_data.md)), so its accuracies stand beside ours
+for orientation only: what can be compared is the order of methods, the ratios of time and memory, and the compression.
+"""
+MARKS = """† dual_gru is better than mlp with this codec (p < 0.02). ‡ The best setting of the proposed method is less than 5 (DNA)
+or 3 points below characters (p < 0.03, 0.02). **Bold** and (brackets): the best setting, significantly better than all others
+(p < 0.05) or not. Wilcoxon's rank-sum test, one-sided, Holm's correction over the settings that the best is compared with. All
+methods of a seed hold out the same 20 % of train; the epoch that is best there is tested. Linear models on
+n-grams are scikit-learn's, on the same documents; the held-out part chooses their regularisation. – : not run yet.
+"""
+COMPLEXITY = """One document of fixed length; its first part is English and the rest repeats it. A step is forward, loss and backward of
+grc and a Bi-LSTM (d = 200), without CUDA graphs. Characters cost the same however repetitive they are; grammars cost what
+their rules and symbols do.
+"""
+FIGURE = """Dual-GRU, one Bi-LSTM, sizes of batches beside the points. *As in the paper*: plain PyTorch, random batches, packed sequences
+(`benchmarks/peer.py`). *Laconic*: documents of similar length, at most 1.4 times the symbols of an average batch, CUDA graphs.
+Memory is above model and optimizer. The ratios are at the memory that characters need with their smallest batch.
+"""
+
+
+def page(results: Results, groups: Sequence[Group], pictures: Path) -> str:
+    """Return the page; pictures are drawn into a folder, which must be the page's own."""
+    parts = [INTRODUCTION, "## In short\n", "\n".join(summary(results, groups)) + "\n"]
+    parts += _compression(results)
+    parts += ["## Accuracy\n", MARKS]
+    for group in groups:
+        parts += _accuracy(results, group)
+    parts += [
+        "### The paper's own sets of text\n",
+        "Its accuracies, %, on sets of which we have other or fewer documents:\n",
+        "\n".join(paper_text_table()) + "\n",
+    ]
+    parts += ["### What the tables say\n", "\n".join(about_accuracy(results, groups)) + "\n"]
+    parts += _speed(results, groups)
+    parts += _figure(results, pictures)
+    parts += _complexity(results, pictures)
+    return "\n".join(parts)
+
+
+def write_report(
+    groups: Sequence[Group],
+    results: Path = RESULTS,
+    to: Path = Path("docs/results.md"),
+    check: bool = False,
+) -> None:
+    """Write the page, or exit with 1 if it is not what would be written."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as scratch:
+        text = page(Results(results), groups, Path(scratch) if check else to.parent)
+    if check:
+        if not to.exists() or to.read_text("utf-8") != text:
+            sys.exit(f"out of date: {to}; run `make docs`")
+        return
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if not to.exists() or to.read_text("utf-8") != text:
+        to.write_text(text, "utf-8")
+        print(f"wrote {to}")
+
+
+def _compression(results: Results) -> list[str]:
+    figures = results.one("compression")
+    if figures is None:
+        return ["## Compression\n", NOT_YET + "\n"]
+    return [
+        "## Compression\n",
+        "Letters n, symbols n' of the sequence (mean / largest) and rules, of whole documents, train "
+        "and test.\n",
+        "\n".join(compression_table(figures)) + "\n",
+        "Beside the paper's Table 1. LZD's lengths are counted as there: with one entry for each "
+        "distinct letter of a document, and an empty one.\n",
+        "\n".join(beside_table(figures)) + "\n",
+        about_compression(figures) + "\n",
+    ]
+
+
+def _accuracy(results: Results, group: Group) -> list[str]:
+    parts = [f"### {group.title}\n", f"Test accuracy, %. {caption(results, group)}\n"]
+    for first in range(0, len(group.sets), COLUMNS):
+        sets = group.sets[first : first + COLUMNS]
+        parts.append("\n".join(accuracy_table(results, group, sets)) + "\n")
+    if "adfa_ld" in group.sets:
+        parts += [
+            "The same with macro-F1, %, because most traces are of one class:\n",
+            "\n".join(accuracy_table(results, group, ["adfa_ld"], "macro_f1")) + "\n",
+        ]
+    return parts
+
+
+def _speed(results: Results, groups: Sequence[Group]) -> list[str]:
+    sets = [name for group in groups for name in group.sets]
+    return [
+        "## Training speed and memory of these rows\n",
+        "Documents per second of the median epoch, and peak memory. Of grammars: how many times as "
+        "fast as characters, and how many times less memory, in the rows above.\n",
+        "\n".join(speed_table(results, sets, SPEED_METHODS)) + "\n",
+    ]
+
+
+def _figure(results: Results, pictures: Path) -> list[str]:
+    from experiments.paper.drawing import draw_memory
+
+    figures = results.one("figure")
+    parts = ["## Memory against time\n", FIGURE]
+    if figures is None or not any(point.get("peak_mib") for point in figures["points"]):
+        return [*parts, NOT_YET + "\n"]
+    draw_memory(figures["points"], pictures / "results_memory.svg")
+    return [
+        *parts,
+        f"Measured on {figures['about']['machine']}.\n",
+        "![Peak memory against seconds per epoch](results_memory.svg)\n",
+        "\n".join(about_figure(figures)) + "\n",
+    ]
+
+
+def _complexity(results: Results, pictures: Path) -> list[str]:
+    from experiments.paper.drawing import draw_complexity
+
+    parts = ["## Cost follows rules and symbols, not letters\n", COMPLEXITY]
+    found = [
+        (device, curve)
+        for device in ("cuda", "cpu")
+        if (curve := results.one(f"complexity-{device}"))
+    ]
+    if not found:
+        return [*parts, NOT_YET + "\n"]
+    named = [(curve["about"]["machine"], curve["points"]) for _, curve in found]
+    draw_complexity(named, pictures / "results_complexity.svg")
+    parts.append("![Cost of a step](results_complexity.svg)\n")
+    for _, curve in found:
+        parts.append(f"{curve['about']['machine']}: {about_complexity(curve)}\n")
+    return parts

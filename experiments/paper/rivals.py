@@ -1,0 +1,190 @@
+"""What a practitioner would try first, on the same documents and held-out parts: scikit-learn."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.paper.corpora import documents
+from experiments.paper.data import DATASETS
+from experiments.paper.grid import Group
+from experiments.paper.layouts import Documents
+from experiments.paper.results import RESULTS, Figures, about, path_of, write
+from laconic.training.data import Labels, split
+from laconic.training.metrics import evaluate_outputs, summary
+
+__all__ = ["RIVALS", "run_rival", "run_rivals"]
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Scores: TypeAlias = npt.NDArray[np.float64]
+Learner: TypeAlias = Callable[..., tuple[Scores, Figures]]
+
+HOLDOUT = 0.2
+STRENGTHS = (1.0, 10.0, 100.0)  # C of the logistic regression
+RIDGES = (1e1, 1e2, 1e3, 1e4)
+MOST_FEATURES = 300_000
+NEAREST_TRAIN, NEAREST_TEST, NEIGHBOURS = 1_000, 200, 3
+
+
+class _Task:
+    """One data set with one held-out part, labels as numbers."""
+
+    def __init__(self, dataset: str, train: Documents, test: Documents, seed: int) -> None:
+        self.kind, self.seed = DATASETS[dataset].kind, seed
+        self.labels = Labels.of(train.labels, "classification")
+        targets: Ints = self.labels.numbers(train.labels)
+        fit, valid = split(self.labels, targets, HOLDOUT, seed)
+        self.parts = [[train.texts[i] for i in rows.tolist()] for rows in (fit, valid)]
+        self.parts.append(test.texts)
+        self.targets = [targets[fit], targets[valid], self.labels.numbers(test.labels)]
+
+
+def words(task: _Task) -> tuple[Scores, Figures]:
+    """Words and pairs of words, TF-IDF, logistic regression; of traces, calls are the words."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    tokens = {"token_pattern": r"\S+"} if task.kind == "traces" else {}
+    made = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2, **tokens)
+    return _logistic(task, made)
+
+
+def characters(task: _Task) -> tuple[Scores, Figures]:
+    """All 1 to 5 characters, TF-IDF, logistic regression."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    made = TfidfVectorizer(
+        analyzer="char",
+        ngram_range=(1, 5),
+        sublinear_tf=True,
+        min_df=2,
+        max_features=MOST_FEATURES,
+        dtype=np.float32,
+    )
+    return _logistic(task, made)
+
+
+def kmers(task: _Task) -> tuple[Scores, Figures]:
+    """Counts of all 3 to 5 letters, ridge regression on the classes."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import RidgeClassifier
+
+    counts = CountVectorizer(analyzer="char", ngram_range=(3, 5), lowercase=False, dtype=np.float32)
+    return _best(task, counts, [(a, RidgeClassifier(alpha=a, solver="sparse_cg")) for a in RIDGES])
+
+
+def nearest(task: _Task) -> tuple[Scores, Figures]:
+    """The majority of the three nearest documents by gzip (Jiang et al. 2023), on a subset.
+
+    Every pair is compressed, so a thousand training documents and 200 of the test have to do.
+    """
+    rng = np.random.default_rng([task.seed, 0x6219])
+    sizes = min(NEAREST_TRAIN, len(task.parts[0])), min(NEAREST_TEST, len(task.parts[2]))
+    known = rng.permutation(len(task.parts[0]))[: sizes[0]]
+    asked = np.sort(rng.permutation(len(task.parts[2]))[: sizes[1]])
+    texts = [task.parts[0][i].encode() for i in known.tolist()]
+    own = np.array([_size(text) for text in texts], np.float64)
+    scores = np.zeros((len(asked), task.labels.outputs))
+    for row, place in enumerate(asked.tolist()):
+        text = task.parts[2][place].encode()
+        alone = _size(text)
+        both = np.array([_size(text + b" " + other) for other in texts], np.float64)
+        distances = (both - np.minimum(alone, own)) / np.maximum(alone, own)
+        for order, near in enumerate(np.argsort(distances, kind="stable")[:NEIGHBOURS].tolist()):
+            # Ties go to the class of the nearest.
+            scores[row, task.targets[0][known[near]]] += 1 - 0.01 * order
+    task.targets[2] = task.targets[2][asked]
+    return scores, {"train_documents": sizes[0], "test_documents": sizes[1]}
+
+
+RIVALS: dict[str, Callable[[_Task], tuple[Scores, Figures]]] = {
+    "rival_words": words,
+    "rival_chars": characters,
+    "rival_kmers": kmers,
+    "rival_gzip": nearest,
+}
+
+
+def rivals_of(kind: str) -> Iterator[str]:
+    """Yield the names of the rivals that make sense for such documents."""
+    for name in RIVALS:
+        if (name == "rival_words" and kind == "dna") or (name == "rival_kmers" and kind != "dna"):
+            continue
+        yield name
+
+
+def run_rivals(
+    groups: Iterable[Group],
+    seeds: Iterable[int],
+    results: Path = RESULTS,
+    names: Iterable[str] = (),
+    sets: Iterable[str] = (),
+) -> None:
+    """Run the rivals that have no result yet, on all sets of the groups, or on those named."""
+    wanted, only = set(names), set(sets)
+    for seed in seeds:
+        for group in groups:
+            for dataset in group.sets:
+                if only and dataset not in only:
+                    continue
+                for name in rivals_of(DATASETS[dataset].kind):
+                    path = path_of(results, dataset, name, seed)
+                    if path.exists() or (wanted and name not in wanted):
+                        continue
+                    found = run_rival(dataset, name, seed, group.longest)
+                    write(path, found)
+                    told = f"{100 * found['test']['accuracy']:.2f} %, {found['seconds']:.1f} s"
+                    print(f"{dataset}/{name}-{seed}: {told}", file=sys.stderr, flush=True)
+
+
+def run_rival(dataset: str, name: str, seed: int, longest: int | None = None) -> Figures:
+    """Return the result of one rival on the documents and the held-out part of that seed."""
+    train, test = documents(dataset, longest)
+    began = time.perf_counter()
+    task = _Task(dataset, train, test, seed)
+    scores, more = RIVALS[name](task)
+    tested = evaluate_outputs(task.labels, scores, task.targets[2])
+    return {
+        "dataset": dataset,
+        "method": name,
+        "seed": seed,
+        "config": {"what": (RIVALS[name].__doc__ or "").splitlines()[0], **more},
+        "about": about(),
+        "test": {key: summary(tested)[key] for key in ("documents", "accuracy", "macro_f1", "mcc")},
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def _logistic(task: _Task, vectorizer: Any) -> tuple[Scores, Figures]:
+    from sklearn.linear_model import LogisticRegression
+
+    solver = "liblinear" if task.labels.outputs == 2 else "lbfgs"
+    models = [(c, LogisticRegression(C=c, solver=solver, max_iter=300)) for c in STRENGTHS]
+    return _best(task, vectorizer, models)
+
+
+def _best(task: _Task, vectorizer: Any, models: list[tuple[float, Any]]) -> tuple[Scores, Figures]:
+    """Return the test scores of the model that is best on the held-out part."""
+    fit = vectorizer.fit_transform(task.parts[0])
+    valid, test = (vectorizer.transform(part) for part in task.parts[1:])
+    best, found = -1.0, None
+    for strength, model in models:
+        model.fit(fit, task.targets[0])
+        accuracy = float((model.predict(valid) == task.targets[1]).mean())
+        if accuracy > best:
+            best, found = accuracy, (strength, model)
+    assert found is not None
+    scores = np.zeros((test.shape[0], task.labels.outputs))
+    scores[np.arange(len(scores)), found[1].predict(test)] = 1
+    more = {"features": int(fit.shape[1]), "strength": found[0], "valid_accuracy": best}
+    return scores, more
+
+
+def _size(text: bytes) -> int:
+    return len(gzip.compress(text, 9))

@@ -1,0 +1,261 @@
+"""All results in memory, and the tables of docs/results.md made from them."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from experiments.paper.data import DATASETS
+from experiments.paper.grid import COMPOSERS, Group
+from experiments.paper.printed import COMPRESSION, DNA, TEXT_ERRORS
+from experiments.paper.results import Figures, read, rows_in
+from experiments.paper.significance import marks
+
+__all__ = ["NAMES", "Results", "accuracy_table", "caption", "compression_table", "speed_table"]
+
+CODECS = {"repair": "Re-Pair", "lzd": "LZD", "lz78": "LZ78"}
+_COMPOSERS = {"mlp": "mlp", "dual_gru": "gru"} | {name: name for name in COMPOSERS[2:]}
+NAMES = {
+    "characters": "Bi-LSTM on characters",
+    **{f"{c}-{k}": f"Bi-LSTM-{_COMPOSERS[c]} ({CODECS[k]})" for c in COMPOSERS for k in CODECS},
+    "bpe": "Bi-LSTM on byte pairs (BPE)",
+    "char_cnn": "CNN on characters",
+    "rival_words": "words 1–2, TF-IDF, logistic regression",
+    "rival_chars": "characters 1–5, TF-IDF, logistic regression",
+    "rival_kmers": "3–5-mers, ridge",
+    "rival_gzip": "gzip, 3 nearest neighbours (1,000 train, 200 test)",
+}
+MISSING = "–"
+
+
+class Results:
+    """Everything in a folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._rows: dict[tuple[str, str], list[Figures]] = {}
+        for row in rows_in(folder):
+            self._rows.setdefault((row["dataset"], row["method"]), []).append(row)
+
+    def of(self, dataset: str, method: str) -> list[Figures]:
+        """Return the results of all seeds, by seed."""
+        return sorted(self._rows.get((dataset, method), []), key=lambda row: int(row["seed"]))
+
+    def values(self, dataset: str, method: str, name: str = "accuracy") -> list[float]:
+        """Return a figure of the test part, in %, seed by seed."""
+        return [100 * row["test"][name] for row in self.of(dataset, method)]
+
+    def mean(self, dataset: str, method: str) -> float | None:
+        """Return the mean accuracy in %; None without results."""
+        found = self.values(dataset, method)
+        return statistics.mean(found) if found else None
+
+    def valid(self, dataset: str, method: str) -> float:
+        """Return the mean accuracy of the best epochs on the held-out part, in %; 0 without any."""
+        rows = self.of(dataset, method)
+        found = [100 * max(row["epochs"]["valid_accuracy"]) for row in rows]
+        return statistics.mean(found) if found else 0.0
+
+    def speed(self, dataset: str, method: str) -> float | None:
+        """Return documents trained per second: the median epoch, and the mean over seeds.
+
+        The first epoch captures graphs: the median leaves it out. Rows that shared their GPU with
+        others do not count.
+        """
+        found = [
+            statistics.median(row["epochs"]["documents_per_s"])
+            for row in self.of(dataset, method)
+            if row["processes"] == 1
+        ]
+        return statistics.mean(found) if found else None
+
+    def memory(self, dataset: str, method: str) -> float | None:
+        """Return the peak memory in MB, the mean over seeds; None if it was no GPU's.
+
+        On a CPU it is the process's, which other rows ran in before.
+        """
+        rows = [row for row in self.of(dataset, method) if "gpu" in row["about"]["versions"]]
+        found = [row["peak_memory_mb"] for row in rows]
+        return statistics.mean(found) if found else None
+
+    def one(self, name: str) -> Figures | None:
+        """Return a result that is no row, such as compression or figure; None without it."""
+        path = self.folder / f"{name}.json"
+        return read(path) if path.exists() else None
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """Methods that have results, in the order of NAMES."""
+        there = {method for _, method in self._rows}
+        return [name for name in NAMES if name in there]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table, numbers to the right."""
+    lines = ["| " + " | ".join(header) + " |", "|---" + "|--:" * (len(header) - 1) + "|"]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def caption(results: Results, group: Group) -> str:
+    """Return what has to be known of a table: protocol, seeds, machine, taken from the results."""
+    found = [row for name in group.sets for m in results.methods for row in results.of(name, m)]
+    trained = [row for row in found if "protocol" in row]
+    if not trained:
+        pairs = [(name, group.departures(name)) for name in group.sets]
+        return f"No row has been run yet. What will depart from the paper: {_told(pairs)}."
+    told = _told([(row["dataset"], row["protocol"]["departures"]) for row in trained])
+    counts = sorted(set(Counter((row["dataset"], row["method"]) for row in trained).values()))
+    several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    machines = " and ".join(sorted({row["about"]["machine"] for row in trained}))
+    few = " Two seeds cannot be significantly different from two others." if counts[0] < 3 else ""
+    return (
+        f"**Departs from the paper's protocol**: {told}. Mean ± standard "
+        f"deviation over {several} seeds.{few} Trained on {machines}."
+    )
+
+
+def _told(pairs: Iterable[tuple[str, list[str]]]) -> str:
+    """Return departures in words, said once for all sets that share them."""
+    sets: dict[str, list[str]] = {}
+    for name, departures in pairs:
+        known = sets.setdefault("; ".join(departures) or "none", [])
+        if name not in known:
+            known.append(name)
+    if len(sets) == 1:
+        return next(iter(sets))
+    return " | ".join(f"{', '.join(names)}: {told}" for told, names in sets.items())
+
+
+def accuracy_table(
+    results: Results, group: Group, sets: Sequence[str], figure: str = "accuracy"
+) -> list[str]:
+    """Return the table of a group, a column for each set, with the paper's marks."""
+    kinds = {name: DATASETS[name].kind for name in sets}
+    marked = {
+        name: marks({m: results.values(name, m, figure) for m in NAMES}, kinds[name])
+        for name in sets
+    }
+    wanted = {name for _, names, _ in group.methods for name in names}
+    shown = [n for n in NAMES if n in wanted or any(results.of(name, n) for name in sets)]
+    rows = []
+    for method in shown:
+        cells = [NAMES[method]]
+        for name in sets:
+            values = results.values(name, method, figure)
+            cell = _spread(values)
+            if values and marked[name].best == method:
+                cell = f"**{cell}**" if marked[name].clearly else f"({cell})"
+            cells.append(("† " if method in marked[name].daggers else "") + cell)
+        rows.append(cells)
+    # Whoever distributes a set, its name ends alike.
+    same = [name.rpartition("-")[2] for name in sets]
+    if all(name in DNA["characters"] for name in same):
+        for method, values_of in DNA.items():
+            told = f"*the paper's {NAMES.get(method, method)}*"
+            rows.append([told, *(f"*{values_of[name]:.2f}*" for name in same)])
+    header = ["", *(("‡ " if marked[name].close else "") + name for name in sets)]
+    return table(header, rows)
+
+
+def paper_text_table() -> list[str]:
+    """Return the paper's accuracies on text: its sets are others than ours."""
+    rows = [
+        [NAMES.get(method, method), *(f"{100 - error:.2f}" for error in errors)]
+        for method, errors in TEXT_ERRORS.items()
+    ]
+    return table(["", "Sogou", "Yelp P.", "Yelp F."], rows)
+
+
+def speed_table(results: Results, sets: Sequence[str], methods: Sequence[str]) -> list[str]:
+    """Return documents/s of characters, and how many times as fast and small the others are."""
+    rows = []
+    for name in sets:
+        plain, room = results.speed(name, "characters"), results.memory(name, "characters")
+        cells = [name, _number(plain, "{:,.0f}"), _number(room, "{:,.0f}")]
+        for method in methods:
+            speed, memory = results.speed(name, method), results.memory(name, method)
+            faster = speed / plain if speed and plain else None
+            smaller = room / memory if room and memory else None
+            cells.append(f"{_number(faster, '{:.2f} ×')}, {_number(smaller, '{:.2f} ×')}")
+        rows.append(cells)
+    header = ["", "characters: documents/s", "peak MB", *(NAMES[m] for m in methods)]
+    return table(header, rows)
+
+
+def compression_table(figures: Figures) -> list[str]:
+    """Return lengths and rules of every set, mean / largest."""
+    rows = []
+    for name, of in figures["sets"].items():
+        cells = [name, f"{of['none']['documents']:,}", _pair(of["none"]["letters"])]
+        for codec in CODECS:
+            cells += [_pair(of[codec]["sequence"]), f"{of[codec]['rules']['mean']:,.1f}"]
+        rows.append(cells)
+    heads = [head for name in CODECS.values() for head in (f"{name}: n'", "rules")]
+    return table(["", "documents", "n", *heads], rows)
+
+
+def beside_table(figures: Figures) -> list[str]:
+    """Return our lengths and rules beside the paper's, where the sets are comparable.
+
+    Of DNA, means over the ten sets; of reviews, per letter, as the documents are others. LZD's
+    lengths count one entry for each distinct letter and an empty one more, as the paper's do.
+    """
+    rows = [
+        [
+            what,
+            CODECS[codec],
+            quantity,
+            f"{ours:.4g}",
+            f"{theirs:.4g}",
+            f"{100 * (ours / theirs - 1):+.1f} %",
+        ]
+        for what, codec, quantity, ours, theirs in compared(figures)
+    ]
+    return table(["", "codec", "", "here", "paper", "difference"], rows)
+
+
+def compared(figures: Figures) -> list[tuple[str, str, str, float, float]]:
+    """Return (sets, codec, quantity, ours, the paper's) for what can be compared."""
+    sets, found = figures["sets"], []
+    pairs = [("DNA", [name for name in sets if name in DNA["characters"]], False)]
+    pairs += [("Yelp P.", [name for name in sets if name == "yelp_polarity_part"], True)]
+    for printed, names, per_letter in pairs:
+        if not names:
+            continue
+        for codec in ("repair", "lzd"):
+            theirs = COMPRESSION[printed]
+            length = statistics.mean(_counted(sets[name], codec) for name in names)
+            rules = statistics.mean(sets[name][codec]["rules"]["mean"] for name in names)
+            letters = statistics.mean(sets[name]["none"]["letters"]["mean"] for name in names)
+            ours, wanted = (letters, theirs["none"][0]) if per_letter else (1.0, 1.0)
+            unit = " per letter" if per_letter else ""
+            title = f"{printed} ({', '.join(names)})" if per_letter else printed
+            found += [
+                (title, codec, f"length{unit}", length / ours, theirs[codec][0] / wanted),
+                (title, codec, f"rules{unit}", rules / ours, theirs[codec][1] / wanted),
+            ]
+    return found
+
+
+def _counted(of: Figures, codec: str) -> float:
+    length = float(of[codec]["sequence"]["mean"])
+    return length + of["none"]["distinct"] + 1 if codec == "lzd" else length
+
+
+def _spread(values: Sequence[float]) -> str:
+    if not values:
+        return MISSING
+    if len(values) == 1:
+        return f"{values[0]:.2f}"
+    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
+
+
+def _pair(of: Figures) -> str:
+    return f"{of['mean']:,.1f} / {of['max']:,}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return MISSING if value is None else form.format(value)

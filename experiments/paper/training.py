@@ -1,0 +1,144 @@
+"""Runs rows of the grid: each is trained by laconic.training, tested, and written as one JSON."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from experiments.paper.corpora import CACHE, corpora
+from experiments.paper.grid import Row
+from experiments.paper.results import RESULTS, Figures, about, path_of, write
+from laconic.batching import GrammarDataset
+from laconic.training.config import TrainingConfig
+from laconic.training.data import Part, split
+from laconic.training.loop import Trained, TrainingError, outputs_of, train
+from laconic.training.metrics import evaluate_outputs, summary
+from laconic.training.run import Run, RunError
+
+__all__ = ["run_row", "run_rows"]
+
+_TEST_BATCH, _TEST_SYMBOLS = 256, 1 << 20
+_LINES = ("train_loss", "valid_loss", "seconds", "documents_per_s", "peak_memory_mb")
+
+
+def run_rows(
+    rows: Iterable[Row],
+    device: str,
+    results: Path = RESULTS,
+    cache: Path = CACHE,
+    seconds: float | None = None,
+    processes: int = 1,
+    resumable: bool = True,
+) -> list[Row]:
+    """Run the rows that have no result yet, in order; return those that were left.
+
+    No row starts after `seconds`. A row that needs a package that is not here, or more memory, or
+    whose loss becomes no number, is left, and the others go on. One that was
+    interrupted goes on where it was, if it was `resumable`. One process runs many rows: starting
+    costs more than some. `processes` is how many share the device: their speeds are not measured.
+    """
+    began, left = time.perf_counter(), []
+    torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
+    for row in rows:
+        if path_of(results, row.dataset, row.method.name, row.seed).exists():
+            continue
+        spent = time.perf_counter() - began
+        if seconds is not None and spent > seconds:
+            left.append(row)
+            continue
+        try:
+            figures = run_row(row, device, results, cache, processes, resumable)
+        except (ModuleNotFoundError, TrainingError) as error:
+            print(f"{spent:7.1f} s  {row} left: {error}", file=sys.stderr, flush=True)
+            left.append(row)
+            continue
+        told = f"{100 * figures['test']['accuracy']:.2f} %, {figures['seconds']:.1f} s"
+        print(f"{spent:7.1f} s  {row}: {told}", file=sys.stderr, flush=True)
+    return left
+
+
+def run_row(
+    row: Row,
+    device: str,
+    results: Path = RESULTS,
+    cache: Path = CACHE,
+    processes: int = 1,
+    resumable: bool = True,
+) -> Figures:
+    """Train and test one row, write its result, and return it.
+
+    A resumable run is in cache/../runs until the result is written: a kill loses one epoch at most.
+    """
+    began = time.perf_counter()
+    vocabulary, method = row.group.bpe_vocabulary, row.method
+    source, test = corpora(row.dataset, method.codec, row.group.longest, cache, vocabulary)
+    config = row.config(device)
+    folder = None
+    if resumable:
+        folder = cache.parent / "runs" / row.dataset / f"{method.name}-{row.seed}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    resume = folder is not None and _can_resume(folder, config)
+    trained = train(source, config, folder, resume=resume)
+    dataset = GrammarDataset(test, trained.labels.numbers(test.labels))
+    part = Part(dataset, np.arange(len(dataset)))
+    # Larger batches give the same outputs sooner.
+    larger = replace(config, batch_size=max(_TEST_BATCH, config.batch_size), budget=_TEST_SYMBOLS)
+    tested = evaluate_outputs(trained.labels, outputs_of(trained.model, part, larger), part.targets)
+    targets = trained.labels.numbers(source.labels)
+    fit, held_out = split(trained.labels, targets, config.holdout, row.seed)
+    figures: Figures = {
+        "dataset": row.dataset,
+        "method": method.name,
+        "seed": row.seed,
+        "protocol": {"group": row.group.name, "departures": row.group.departures(row.dataset)},
+        "config": config.to_json(),
+        "about": about(),
+        "processes": processes,
+        "documents": {
+            "train": len(fit),
+            "valid": len(held_out),
+            "test": len(part),
+            "sequence": float(GrammarDataset(source.grammars).counts.mean()),
+        },
+        "test": summary(tested),
+        "best_epoch": trained.best_epoch,
+        "epochs": _epochs(trained),
+        "seconds": time.perf_counter() - began,
+        "peak_memory_mb": max(_epochs(trained)["peak_memory_mb"]),
+    }
+    write(path_of(results, row.dataset, method.name, row.seed), figures)
+    if folder is not None:
+        shutil.rmtree(folder)
+    del trained, dataset, part
+    # What graphs hold would be counted as the next row's.
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return figures
+
+
+def _can_resume(folder: Path, config: TrainingConfig) -> bool:
+    """Whether a folder has a run with these settings; one with others is removed."""
+    try:
+        if Run.open(folder).config == config:
+            return True
+    except RunError:
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
+
+
+def _epochs(trained: Trained) -> dict[str, list[Any]]:
+    """Return the figures of each epoch, a list for each."""
+    lines = [line for line in trained.history if "epoch" in line]
+    found = {name: [line[name] for line in lines] for name in _LINES}
+    return {"valid_accuracy": [line["valid"]["accuracy"] for line in lines], **found}
