@@ -66,29 +66,28 @@ SparseCounts count_rows(std::vector<std::unique_ptr<Worker>>& workers, std::span
 // Entries of one row, in any order, of which some may share a column.
 class Row {
 public:
-    explicit Row(std::uint32_t columns) : bits_(std::max(1, static_cast<int>(std::bit_width(columns - 1)))) {}
+    explicit Row(std::uint32_t columns)
+        : column_shift_(64 - std::max(1, static_cast<int>(std::bit_width(columns - 1)))) {}
 
     // The entry, whose count is to be added to by its number.
     std::size_t add(std::uint32_t column) {
-        entries_.push_back({{{std::uint64_t{column} << (64 - bits_)}}, 0});
-        return entries_.size() - 1;
+        // A column has at most 31 bits, which leaves more for the number than memory has room for.
+        entries_.push_back({std::uint64_t{column} << column_shift_ | counts_.size()});
+        counts_.push_back(0);
+        return counts_.size() - 1;
     }
-    void increase(std::size_t entry, std::uint64_t count) { entries_[entry].weight += count; }
-    void turn(std::size_t entry) { entries_[entry].weight = 0 - entries_[entry].weight; }
-    void halve(std::size_t entry) { entries_[entry].weight /= 2; }
+    void increase(std::size_t entry, std::uint64_t count) { counts_[entry] += count; }
+    void turn(std::size_t entry) { counts_[entry] = 0 - counts_[entry]; }
+    void halve(std::size_t entry) { counts_[entry] /= 2; }
 
     void write(Rows& rows) {
-        std::uint64_t last = 0;
-        bool ascending = true;
-        for (const Weighted<1>& entry : entries_) {
-            ascending &= entry.key.words[0] >= last;
-            last = entry.key.words[0];
-        }
-        if (!ascending) radix_sort(entries_, scratch_, (static_cast<unsigned>(bits_) + 7) / 8);
+        if (!std::is_sorted(entries_.begin(), entries_.end()))
+            radix_sort(entries_, scratch_, (64 - static_cast<std::size_t>(column_shift_) + 7) / 8);
         const std::size_t begin = rows.indices.size();
-        for (const Weighted<1>& entry : entries_) {
-            const auto column = static_cast<std::int32_t>(entry.key.words[0] >> (64 - bits_));
-            const auto count = static_cast<std::int64_t>(entry.weight);
+        for (const PackedKey entry : entries_) {
+            const auto column = static_cast<std::int32_t>(entry.word >> column_shift_);
+            const std::uint64_t number = entry.word & ((std::uint64_t{1} << column_shift_) - 1);
+            const auto count = static_cast<std::int64_t>(counts_[number]);
             if (rows.indices.size() > begin && rows.indices.end()[-1] == column) {
                 std::int64_t& sum = rows.data.end()[-1];
                 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -101,11 +100,13 @@ public:
             rows.data.push_back(count);
         }
         entries_.clear();
+        counts_.clear();
     }
 
 private:
-    int bits_;
-    Buffer<Weighted<1>> entries_, scratch_;
+    int column_shift_;
+    Buffer<PackedKey> entries_, scratch_;  // column and number
+    Buffer<std::uint64_t> counts_;         // by number
 };
 
 std::uint32_t murmur3(const std::uint8_t* bytes, std::size_t size) {

@@ -61,7 +61,7 @@ public:
                      [this](const Key<1>& key, std::uint64_t weight) { packed_.push_back({key.words[0] | weight}); });
                 radix_sort(packed_, packed_scratch_, bytes());
                 const std::uint64_t weights = ~std::uint64_t{0} >> packing_.used_bits();
-                merge(packed_, [weights](PackedWindow window) {
+                merge(packed_, [weights](PackedKey window) {
                     return Weighted<1>{{{window.word & ~weights}}, window.word & weights};
                 });
                 return {merged_.data(), merged_.size()};
@@ -301,7 +301,7 @@ private:
     Buffer<Part> parts_;
     Buffer<std::int64_t> lengths_;
     Buffer<std::uint64_t> occurrences_;
-    Buffer<PackedWindow> packed_, packed_scratch_;
+    Buffer<PackedKey> packed_, packed_scratch_;
     Buffer<Weighted<Words>> found_, found_scratch_;
     Buffer<Window<Words>> merged_;
 };
