@@ -32,10 +32,10 @@ SparseCounts in_order(std::vector<Rows>& crew, const std::vector<RowPlace>& plac
     result.indices.prefer_huge_pages();
     result.data.renew(size);
     result.data.prefer_huge_pages();
-    constexpr std::size_t kShare = 256;  // documents
+    constexpr std::size_t kRows = 256;
     std::atomic<bool> stop = false;
-    share_out((places.size() + kShare - 1) / kShare, labour, stop, [&](std::size_t share, std::size_t) {
-        for (std::size_t i = share * kShare; i < std::min(places.size(), (share + 1) * kShare); ++i) {
+    share_out((places.size() + kRows - 1) / kRows, labour, stop, [&](std::size_t share, std::size_t) {
+        for (std::size_t i = share * kRows; i < std::min(places.size(), (share + 1) * kRows); ++i) {
             const auto begin = static_cast<std::size_t>(result.indptr[i]);
             const std::size_t count = static_cast<std::size_t>(result.indptr[i + 1]) - begin;
             const Rows& rows = crew[places[i].worker];
@@ -46,7 +46,7 @@ SparseCounts in_order(std::vector<Rows>& crew, const std::vector<RowPlace>& plac
     return result;
 }
 
-// Calls workers[w].row(grammar, rows) for all documents.
+// Calls workers[w].row(grammar, stop, rows) for all documents.
 template <class Worker>
 SparseCounts count_rows(std::vector<std::unique_ptr<Worker>>& workers, std::span<const GrammarView> documents,
                         const Labour& labour) {
@@ -55,9 +55,9 @@ SparseCounts count_rows(std::vector<std::unique_ptr<Worker>>& workers, std::span
     Buffer<std::int64_t> sizes;
     sizes.renew(documents.size() + 1);
     sizes[0] = 0;
-    each_document(documents, labour, [&](std::size_t i, std::size_t worker) {
+    each_document(documents, labour, [&](std::size_t i, std::size_t worker, const std::atomic<bool>& stop) {
         places[i] = {worker, crew[worker].indices.size()};
-        workers[worker]->row(documents[i], crew[worker]);
+        workers[worker]->row(documents[i], stop, crew[worker]);
         sizes[i + 1] = static_cast<std::int64_t>(crew[worker].indices.size() - places[i].begin);
     });
     return in_order(crew, places, std::move(sizes), labour);
@@ -153,7 +153,7 @@ public:
         for (std::uint32_t point : options.table.points) letters_.push_back(utf8(point));
     }
 
-    void row(const GrammarView& grammar, Rows& rows) {
+    void row(const GrammarView& grammar, const std::atomic<bool>& stop, Rows& rows) {
         const Packing<Words>& packing = windows_.packing();
         Open open[kLongestNgram + 1]{};
         std::uint8_t bytes[4 * kLongestNgram];
@@ -165,7 +165,7 @@ public:
                 open[n].used = false;
             }
         };
-        for (const Window<Words>& window : windows_.of(grammar)) {
+        for (const Window<Words>& window : windows_.of(grammar, stop)) {
             close(window.shared);
             const unsigned length = packing.length(window.key);
             for (unsigned n = window.shared + 1; n <= length; ++n) {
@@ -245,13 +245,13 @@ public:
           windows_(options.table, bits_per_letter(options.table), options.high),
           row_(static_cast<std::uint32_t>(std::max<std::size_t>(1, columns))) {}
 
-    void row(const GrammarView& grammar, Rows& rows) {
+    void row(const GrammarView& grammar, const std::atomic<bool>& stop, Rows& rows) {
         constexpr std::size_t kMostKnown = 1 << 20, kAhead = 12;
         if (known_.size() > kMostKnown) {
             known_.clear();
             columns_.clear();
         }
-        const std::span<const Window<Words>> windows = windows_.of(grammar);
+        const std::span<const Window<Words>> windows = windows_.of(grammar, stop);
         numbers_.renew(windows.size());
         for (std::size_t i = 0; i < windows.size(); ++i) {
             if (i + kAhead < windows.size()) known_.expect(windows[i + kAhead].key);
@@ -310,10 +310,6 @@ private:
     Buffer<std::uint32_t> numbers_;
     Row row_;
 };
-
-std::size_t workers_for(std::span<const GrammarView> documents, const Labour& labour) {
-    return std::max<std::size_t>(1, std::min<std::size_t>(labour.threads, shares_of(documents).size() - 1));
-}
 
 }  // namespace
 

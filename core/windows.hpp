@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -50,7 +51,9 @@ public:
     // The windows of a document in ascending order, each once, until the next call. With complements, those of its
     // reverse complement are among them. O(letters · (rules + sequence)). Throws GrammarError on a document of
     // most_letters() or more.
-    std::span<const Window<Words>> of(const GrammarView& grammar) {
+    // Throws Stopped soon after somebody sets `stop`.
+    std::span<const Window<Words>> of(const GrammarView& grammar, const std::atomic<bool>& stop) {
+        stop_ = &stop;
         compose(grammar);
         const std::uint64_t most = static_cast<std::uint64_t>(length_) << (table_.complements.empty() ? 0 : 1);
         if constexpr (Words == 1) {
@@ -158,6 +161,9 @@ private:
         Key<Words> window, other{};  // `other` ends in the last place, whatever its length
     };
 
+    void heed() const {
+        if (stop_->load(std::memory_order_relaxed)) throw Stopped();
+    }
     bool both_strands() const { return !table_.complements.empty(); }
     std::uint32_t complement(std::uint64_t letter) const {
         return table_.complements[static_cast<std::size_t>(letter - 1)];
@@ -209,6 +215,7 @@ private:
             pending = 0;
         };
         for (std::size_t i = grammar.sequence.size(); i-- > 0;) {
+            heed();
             const Symbol symbol = grammar.sequence[i];
             if (symbol < grammar.alphabet_size) {
                 const std::uint32_t letter = letter_of(symbol);
@@ -251,6 +258,7 @@ private:
         for (std::size_t k = grammar.rule_count(); k-- > 0;) {
             const std::uint64_t times = occurrences_[k];
             if (times == 0) continue;
+            heed();
             const auto count_both = [&](const Front& front) {
                 count(front.window, times);
                 if (both_strands()) count(front.other, times);
@@ -297,6 +305,7 @@ private:
 
     LetterTable table_;
     Packing<Words> packing_;
+    const std::atomic<bool>* stop_ = nullptr;
     std::int64_t length_ = 0;
     Buffer<Part> parts_;
     Buffer<std::int64_t> lengths_;
