@@ -22,10 +22,11 @@ def section(path: Path, figures: Figures) -> str:
     """Return what docs/ngrams.md shows between its marks."""
     about, found = figures["about"], figures["ngrams"]
     versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    runs = ", ".join(
+        f"`{run['command']}` (commit {run['commit']})" for run in found["runs"].values()
+    )
     lines = [
-        f"`{path.name}`: {', '.join(f'`{each}`' for each in dict.fromkeys(found['commands'].values()))}, "
-        f"data: {about['data']}, commit {about['commit']}, {about['date']}; "
-        f"{about['machine']}; {versions}.",
+        f"`{path.name}`: {runs}; data: {about['data']}; {about['date']}; {about['machine']}; {versions}.",
         "",
         *_speed(found["speed"]),
         *_repeats(found["repeats"]),
@@ -42,15 +43,18 @@ def _speed(speed: Figures) -> list[str]:
         f"`max_features={speed['max_features']:,}`, the same names and columns. In one run, contestants in turns, medians; "
         "speed against the faster of scikit-learn's two runs. *From texts* includes compressing them.",
         "",
-        "| | seconds | times scikit-learn's speed | largest difference of an entry |",
-        "|---|--:|--:|--:|",
+        "| | seconds | times scikit-learn's speed | processor seconds, all threads | ratio | largest difference of an entry |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
     for name, row in speed["rows"].items():
         codec, _, source = name.partition(", ")
         title = f"Laconic, {CODECS[codec]}, {source}" if source else name
         gap = f"{row['difference']:.0e}" if "difference" in row else ""
-        seconds = statistics.median(row["seconds"]) if source else min(row["seconds"])
-        lines.append(f"| {title} | {seconds:.2f} | {row['ratio']:.1f} | {gap} |")
+        middle = statistics.median if source else min
+        lines.append(
+            f"| {title} | {middle(row['seconds']):.2f} | {row['ratio'] if source else 1:.1f} "
+            f"| {middle(row['cpu_seconds']):.2f} | {row['cpu_ratio'] if source else 1:.1f} | {gap} |"
+        )
     return [*lines, ""]
 
 
