@@ -29,9 +29,7 @@ SparseCounts in_order(std::vector<Rows>& crew, const std::vector<RowPlace>& plac
     }
     const auto size = static_cast<std::size_t>(result.indptr[places.size()]);
     result.indices.renew(size);
-    result.indices.prefer_huge_pages();
     result.data.renew(size);
-    result.data.prefer_huge_pages();
     constexpr std::size_t kRows = 256;
     std::atomic<bool> stop = false;
     share_out((places.size() + kRows - 1) / kRows, labour, stop, [&](std::size_t share, std::size_t) {

@@ -118,9 +118,7 @@ public:
         for (std::size_t i = 0; i < places_.size(); ++i) result.indptr[i + 1] += result.indptr[i];
         const auto size = static_cast<std::size_t>(result.indptr[places_.size()]);
         result.indices.renew(size);
-        result.indices.prefer_huge_pages();
         result.data.renew(size);
-        result.data.prefer_huge_pages();
         each_place(labour, [&](std::size_t i) {
             const auto begin = static_cast<std::size_t>(result.indptr[i]);
             write(places_[i], result.indices.data() + begin, result.data.data() + begin);
