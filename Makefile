@@ -45,6 +45,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/compress.py
 	$(BIN)/python benchmarks/corpus.py
 	$(BIN)/python benchmarks/model.py
+	$(BIN)/python benchmarks/ngrams.py
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/report.py

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import model_report
+import ngrams_report
 
 ROOT = Path(__file__).parent.parent
 MARKS = (
@@ -233,6 +234,13 @@ def summary(figures: Figures) -> str:
     return "\n".join(lines) + "\n"
 
 
+def between_marks(name: str, text: str) -> str:
+    """Return a page with this text where its figures are."""
+    before, _, rest = (ROOT / name).read_text().partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return before + MARKS[0] + text + MARKS[1] + after
+
+
 def main() -> None:
     """Write the files, or check that they are what would be written."""
     parser = argparse.ArgumentParser(
@@ -242,14 +250,14 @@ def main() -> None:
     check = parser.parse_args().check
     path, figures = newest("short")
     models = all_of("model")
-    readme = (ROOT / "README.md").read_text()
-    before, _, rest = readme.partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
+    ngrams = newest("ngrams")
     wanted = {
-        "README.md": before + MARKS[0] + summary(figures) + MARKS[1] + after,
+        "README.md": between_marks("README.md", summary(figures)),
         "docs/benchmarks.md": document(path, figures),
         "docs/corpora.md": corpora(*newest("sizes")),
         "docs/compress.svg": picture(figures["short"]),
+        "docs/ngrams.md": between_marks("docs/ngrams.md", ngrams_report.section(*ngrams)),
+        "docs/ngrams.svg": ngrams_report.picture(ngrams[1]["ngrams"]["repeats"]),
         "docs/model_speed.md": model_report.page(models),
         "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),
     }

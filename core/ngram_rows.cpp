@@ -30,13 +30,11 @@ SparseCounts in_order(std::vector<Rows>& crew, const std::vector<RowPlace>& plac
     }
     const auto size = static_cast<std::size_t>(result.indptr[places.size()]);
     result.indices.renew(size);
-    result.indices.prefer_huge_pages();
     result.data.renew(size);
-    result.data.prefer_huge_pages();
-    constexpr std::size_t kShare = 256;  // documents
+    constexpr std::size_t kRows = 256;
     std::atomic<bool> stop = false;
-    share_out((places.size() + kShare - 1) / kShare, labour, stop, [&](std::size_t share, std::size_t) {
-        for (std::size_t i = share * kShare; i < std::min(places.size(), (share + 1) * kShare); ++i) {
+    share_out((places.size() + kRows - 1) / kRows, labour, stop, [&](std::size_t share, std::size_t) {
+        for (std::size_t i = share * kRows; i < std::min(places.size(), (share + 1) * kRows); ++i) {
             const auto begin = static_cast<std::size_t>(result.indptr[i]);
             const std::size_t count = static_cast<std::size_t>(result.indptr[i + 1]) - begin;
             const Rows& rows = crew[places[i].worker];
@@ -47,7 +45,7 @@ SparseCounts in_order(std::vector<Rows>& crew, const std::vector<RowPlace>& plac
     return result;
 }
 
-// Calls workers[w].row(grammar, rows) for all documents.
+// Calls workers[w].row(grammar, stop, rows) for all documents.
 template <class Worker>
 SparseCounts count_rows(std::vector<std::unique_ptr<Worker>>& workers, std::span<const GrammarView> documents,
                         const Labour& labour) {
@@ -56,9 +54,9 @@ SparseCounts count_rows(std::vector<std::unique_ptr<Worker>>& workers, std::span
     Buffer<std::int64_t> sizes;
     sizes.renew(documents.size() + 1);
     sizes[0] = 0;
-    each_document(documents, labour, [&](std::size_t i, std::size_t worker) {
+    each_document(documents, labour, [&](std::size_t i, std::size_t worker, const std::atomic<bool>& stop) {
         places[i] = {worker, crew[worker].indices.size()};
-        workers[worker]->row(documents[i], crew[worker]);
+        workers[worker]->row(documents[i], stop, crew[worker]);
         sizes[i + 1] = static_cast<std::int64_t>(crew[worker].indices.size() - places[i].begin);
     });
     return in_order(crew, places, std::move(sizes), labour);
@@ -67,29 +65,28 @@ SparseCounts count_rows(std::vector<std::unique_ptr<Worker>>& workers, std::span
 // Entries of one row, in any order, of which some may share a column.
 class Row {
 public:
-    explicit Row(std::uint32_t columns) : bits_(std::max(1, static_cast<int>(std::bit_width(columns - 1)))) {}
+    explicit Row(std::uint32_t columns)
+        : column_shift_(64 - std::max(1, static_cast<int>(std::bit_width(columns - 1)))) {}
 
     // The entry, whose count is to be added to by its number.
     std::size_t add(std::uint32_t column) {
-        entries_.push_back({{{std::uint64_t{column} << (64 - bits_)}}, 0});
-        return entries_.size() - 1;
+        // A column has at most 31 bits, which leaves more for the number than memory has room for.
+        entries_.push_back({std::uint64_t{column} << column_shift_ | counts_.size()});
+        counts_.push_back(0);
+        return counts_.size() - 1;
     }
-    void increase(std::size_t entry, std::uint64_t count) { entries_[entry].weight += count; }
-    void turn(std::size_t entry) { entries_[entry].weight = 0 - entries_[entry].weight; }
-    void halve(std::size_t entry) { entries_[entry].weight /= 2; }
+    void increase(std::size_t entry, std::uint64_t count) { counts_[entry] += count; }
+    void turn(std::size_t entry) { counts_[entry] = 0 - counts_[entry]; }
+    void halve(std::size_t entry) { counts_[entry] /= 2; }
 
     void write(Rows& rows) {
-        std::uint64_t last = 0;
-        bool ascending = true;
-        for (const Weighted<1>& entry : entries_) {
-            ascending &= entry.key.words[0] >= last;
-            last = entry.key.words[0];
-        }
-        if (!ascending) radix_sort(entries_, scratch_, (static_cast<unsigned>(bits_) + 7) / 8);
+        if (!std::is_sorted(entries_.begin(), entries_.end()))
+            radix_sort(entries_, scratch_, (64 - static_cast<std::size_t>(column_shift_) + 7) / 8);
         const std::size_t begin = rows.indices.size();
-        for (const Weighted<1>& entry : entries_) {
-            const auto column = static_cast<std::int32_t>(entry.key.words[0] >> (64 - bits_));
-            const auto count = static_cast<std::int64_t>(entry.weight);
+        for (const PackedKey entry : entries_) {
+            const auto column = static_cast<std::int32_t>(entry.word >> column_shift_);
+            const std::uint64_t number = entry.word & ((std::uint64_t{1} << column_shift_) - 1);
+            const auto count = static_cast<std::int64_t>(counts_[number]);
             if (rows.indices.size() > begin && rows.indices.end()[-1] == column) {
                 std::int64_t& sum = rows.data.end()[-1];
                 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -102,11 +99,13 @@ public:
             rows.data.push_back(count);
         }
         entries_.clear();
+        counts_.clear();
     }
 
 private:
-    int bits_;
-    Buffer<Weighted<1>> entries_, scratch_;
+    int column_shift_;
+    Buffer<PackedKey> entries_, scratch_;  // column and number
+    Buffer<std::uint64_t> counts_;         // by number
 };
 
 std::uint32_t murmur3(const std::uint8_t* bytes, std::size_t size) {
@@ -153,7 +152,7 @@ public:
         for (std::uint32_t point : options.table.points) letters_.push_back(utf8(point));
     }
 
-    void row(const GrammarView& grammar, Rows& rows) {
+    void row(const GrammarView& grammar, const std::atomic<bool>& stop, Rows& rows) {
         const Packing<Words>& packing = windows_.packing();
         Open open[kLongestNgram + 1]{};
         std::uint8_t bytes[4 * kLongestNgram];
@@ -165,7 +164,7 @@ public:
                 open[n].used = false;
             }
         };
-        for (const Window<Words>& window : windows_.of(grammar)) {
+        for (const Window<Words>& window : windows_.of(grammar, stop)) {
             close(window.shared);
             const unsigned length = packing.length(window.key);
             for (unsigned n = window.shared + 1; n <= length; ++n) {
@@ -245,13 +244,13 @@ public:
           windows_(options.table, bits_per_letter(options.table), options.high),
           row_(static_cast<std::uint32_t>(std::max<std::size_t>(1, columns))) {}
 
-    void row(const GrammarView& grammar, Rows& rows) {
+    void row(const GrammarView& grammar, const std::atomic<bool>& stop, Rows& rows) {
         constexpr std::size_t kMostKnown = 1 << 20, kAhead = 12;
         if (known_.size() > kMostKnown) {
             known_.clear();
             columns_.clear();
         }
-        const std::span<const Window<Words>> windows = windows_.of(grammar);
+        const std::span<const Window<Words>> windows = windows_.of(grammar, stop);
         numbers_.renew(windows.size());
         for (std::size_t i = 0; i < windows.size(); ++i) {
             if (i + kAhead < windows.size()) known_.expect(windows[i + kAhead].key);
@@ -316,7 +315,7 @@ class Phraser {
 public:
     explicit Phraser(const PhraseOptions& options) : options_(options), row_(options.columns) {}
 
-    void row(const GrammarView& grammar, Rows& rows) {
+    void row(const GrammarView& grammar, const std::atomic<bool>& stop, Rows& rows) {
         fingerprints_.renew(grammar.rule_count());
         lengths_.renew(grammar.rule_count());
         const auto rule = [&](Symbol symbol) { return static_cast<std::size_t>(symbol - grammar.alphabet_size); };
@@ -331,6 +330,7 @@ public:
             lengths_[k] = std::min(too_long, length(left) + length(right));
         }
         for (std::size_t last = 0; last < grammar.sequence.size(); ++last) {
+            if (last % 4096 == 0 && stop.load(std::memory_order_relaxed)) throw Stopped();
             Fingerprint run{0, 1};
             std::uint32_t letters = 0;
             for (std::size_t i = last + 1; i-- > 0 && last - i < options_.most;) {
@@ -351,10 +351,6 @@ private:
     Buffer<std::uint32_t> lengths_;     // by rule: its letters, or one more than the longest
     Row row_;
 };
-
-std::size_t workers_for(std::span<const GrammarView> documents, const Labour& labour) {
-    return std::max<std::size_t>(1, std::min<std::size_t>(labour.threads, shares_of(documents).size() - 1));
-}
 
 }  // namespace
 

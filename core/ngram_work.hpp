@@ -45,8 +45,9 @@ Strand strand_of(const Packing<Words>& packing, const LetterTable& table, const 
 }
 
 // Runs of documents of about equal size, so that short ones do not pay for being handed out one by one.
+inline constexpr std::size_t kShare = 1 << 14;  // symbols
+
 inline std::vector<std::size_t> shares_of(std::span<const GrammarView> documents) {
-    constexpr std::size_t kShare = 1 << 14;  // symbols
     std::vector<std::size_t> bounds{0};
     std::size_t size = 0;
     for (std::size_t i = 0; i < documents.size(); ++i) {
@@ -58,32 +59,37 @@ inline std::vector<std::size_t> shares_of(std::span<const GrammarView> documents
     return bounds;
 }
 
-// Calls work(i, worker) for all i below `count`; on this thread if there is but one thing to do, since starting
-// another would take longer.
+// Calls work(i, worker) for all i below `count`.
 template <class Work>
 void share_out(std::size_t count, const Labour& labour, std::atomic<bool>& stop, const Work& work) {
-    const std::size_t workers = std::min<std::size_t>(labour.threads, count);
-    if (count <= 1)
-        for (std::size_t i = 0; i < count; ++i) work(i, 0);
-    else
-        parallel(count, workers, labour.poll, stop, work);
+    parallel(count, std::min<std::size_t>(labour.threads, count), labour.poll, stop, work);
 }
 
-// Calls work(document, worker) for all; errors name the document.
+inline std::size_t workers_for(std::span<const GrammarView> documents, const Labour& labour) {
+    return std::max<std::size_t>(1, std::min<std::size_t>(labour.threads, shares_of(documents).size() - 1));
+}
+
+// Calls work(document, worker, stop) for all, of fewer workers than workers_for() says; errors name the document.
 template <class Work>
 void each_document(std::span<const GrammarView> documents, const Labour& labour, const Work& work) {
     const std::vector<std::size_t> bounds = shares_of(documents);
     std::atomic<bool> stop = false;
-    share_out(bounds.size() - 1, labour, stop, [&](std::size_t share, std::size_t worker) {
+    const auto work_on = [&](std::size_t share, std::size_t worker) {
         for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
             if (stop.load(std::memory_order_relaxed)) throw Stopped();
             try {
-                work(i, worker);
+                work(i, worker, stop);
             } catch (const GrammarError& error) {
                 throw GrammarError("document " + std::to_string(i) + ": " + error.what());
             }
         }
-    });
+    };
+    std::size_t size = 0;
+    for (const GrammarView& grammar : documents) size += grammar.rules.size() + grammar.sequence.size();
+    if (size < kShare)  // starting a thread would take longer
+        for (std::size_t share = 0; share + 1 < bounds.size(); ++share) work_on(share, 0);
+    else
+        share_out(bounds.size() - 1, labour, stop, work_on);
 }
 
 }  // namespace laconic

@@ -61,13 +61,14 @@ public:
           stride_(1 + (width_ + 1) / 2) {}
 
     void add(std::span<const GrammarView> documents, const Labour& labour) override {
-        while (crew_.size() < labour.threads) crew_.push_back(std::make_unique<Learner<Words>>(options_));
+        while (crew_.size() < workers_for(documents, labour))
+            crew_.push_back(std::make_unique<Learner<Words>>(options_));
         const std::size_t before = places_.size();
         if (before + documents.size() > std::numeric_limits<std::uint32_t>::max())
             throw GrammarError("more than 2^32 - 1 documents");
         places_.resize(before + documents.size());
-        each_document(documents, labour, [&](std::size_t i, std::size_t worker) {
-            learn(documents[i], static_cast<std::uint32_t>(worker), places_[before + i]);
+        each_document(documents, labour, [&](std::size_t i, std::size_t worker, const std::atomic<bool>& stop) {
+            learn(documents[i], static_cast<std::uint32_t>(worker), stop, places_[before + i]);
         });
         std::uint64_t letters = 0;
         for (const auto& learner : crew_) {
@@ -117,9 +118,7 @@ public:
         for (std::size_t i = 0; i < places_.size(); ++i) result.indptr[i + 1] += result.indptr[i];
         const auto size = static_cast<std::size_t>(result.indptr[places_.size()]);
         result.indices.renew(size);
-        result.indices.prefer_huge_pages();
         result.data.renew(size);
-        result.data.prefer_huge_pages();
         each_place(labour, [&](std::size_t i) {
             const auto begin = static_cast<std::size_t>(result.indptr[i]);
             write(places_[i], result.indices.data() + begin, result.data.data() + begin);
@@ -137,12 +136,13 @@ private:
         std::uint32_t length : 31, twice : 1;
     };
 
-    void learn(const GrammarView& grammar, std::uint32_t worker, Place& place) {
+    void learn(const GrammarView& grammar, std::uint32_t worker, const std::atomic<bool>& stop, Place& place) {
         Learner<Words>& own = *crew_[worker];
-        const std::span<const Window<Words>> windows = own.windows.of(grammar);
+        const std::span<const Window<Words>> windows = own.windows.of(grammar, stop);
         own.letters = std::min(own.letters, kMost) + static_cast<std::uint64_t>(own.windows.document_length());
         own.numbers.renew(windows.size());
         for (std::size_t i = 0; i < windows.size(); ++i) {
+            if (stop.load(std::memory_order_relaxed)) throw Stopped();
             if (i + kAhead < windows.size()) own.table.expect(windows[i + kAhead].key);
             const std::size_t known = own.table.size();
             const std::uint32_t number = own.table.add(windows[i].key);
@@ -218,11 +218,11 @@ private:
 
     template <class Work>
     void each_place(const Labour& labour, const Work& work) {
-        constexpr std::size_t kShare = 64;  // documents
+        constexpr std::size_t kRows = 64;
         std::atomic<bool> stop = false;
-        share_out((places_.size() + kShare - 1) / kShare, labour, stop, [&](std::size_t share, std::size_t) {
+        share_out((places_.size() + kRows - 1) / kRows, labour, stop, [&](std::size_t share, std::size_t) {
             if (stop.load(std::memory_order_relaxed)) throw Stopped();
-            for (std::size_t i = share * kShare; i < std::min(places_.size(), (share + 1) * kShare); ++i) work(i);
+            for (std::size_t i = share * kRows; i < std::min(places_.size(), (share + 1) * kRows); ++i) work(i);
         });
     }
 

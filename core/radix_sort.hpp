@@ -21,12 +21,12 @@ struct Weighted {
     friend bool operator<(const Weighted& a, const Weighted& b) { return a.key < b.key; }
 };
 
-// A window of one word that has room for its weight in the bits it does not use.
-struct PackedWindow {
+// A key of one word that has room for something else in the bits it does not use.
+struct PackedKey {
     std::uint64_t word;
 
     std::uint8_t byte(std::size_t from_top) const { return static_cast<std::uint8_t>(word >> (56 - 8 * from_top)); }
-    friend bool operator<(PackedWindow a, PackedWindow b) { return a.word < b.word; }
+    friend bool operator<(PackedKey a, PackedKey b) { return a.word < b.word; }
 };
 
 // Sorts by the topmost `bytes` bytes at least. `scratch` is room that keeps its memory.

@@ -29,15 +29,23 @@ private:
 void weigh(std::span<const std::int64_t> indptr, std::span<const std::int32_t> indices, std::span<std::int64_t> data,
            const Weighing& weighing, const Labour& labour) {
     using Norm = Weighing::Norm;
-    constexpr std::size_t kShare = 128;  // rows
+    constexpr std::size_t kRows = 128;
     const Logarithms logarithms;
+    const bool whole = !indptr.empty() && indptr.front() == 0 && std::is_sorted(indptr.begin(), indptr.end()) &&
+                       indptr.back() == static_cast<std::int64_t>(data.size()) && indices.size() == data.size();
+    if (!whole) throw GrammarError("indptr must rise from 0 to the number of counts, each with a column");
     const std::size_t rows = indptr.size() - 1;
     const auto weigh_row = [&](std::size_t begin, std::size_t end) {
         double size = 0;
         for (std::size_t i = begin; i < end; ++i) {
             const std::int64_t count = weighing.binary ? 1 : data[i];
             double weight = weighing.sublinear ? logarithms(count) : static_cast<double>(count);
-            if (!weighing.idf.empty()) weight *= weighing.idf[static_cast<std::size_t>(indices[i])];
+            if (!weighing.idf.empty()) {
+                const auto column = static_cast<std::size_t>(indices[i]);  // far too large if it is below 0
+                if (column >= weighing.idf.size())
+                    throw GrammarError("column " + std::to_string(indices[i]) + " has no idf");
+                weight *= weighing.idf[column];
+            }
             size += weighing.norm == Norm::l1 ? std::abs(weight) : weight * weight;
             data[i] = std::bit_cast<std::int64_t>(weight);
         }
@@ -47,9 +55,9 @@ void weigh(std::span<const std::int64_t> indptr, std::span<const std::int32_t> i
             data[i] = std::bit_cast<std::int64_t>(std::bit_cast<double>(data[i]) / size);
     };
     std::atomic<bool> stop = false;
-    share_out((rows + kShare - 1) / kShare, labour, stop, [&](std::size_t share, std::size_t) {
+    share_out((rows + kRows - 1) / kRows, labour, stop, [&](std::size_t share, std::size_t) {
         if (stop.load(std::memory_order_relaxed)) throw Stopped();
-        for (std::size_t row = share * kShare; row < std::min(rows, (share + 1) * kShare); ++row)
+        for (std::size_t row = share * kRows; row < std::min(rows, (share + 1) * kRows); ++row)
             weigh_row(static_cast<std::size_t>(indptr[row]), static_cast<std::size_t>(indptr[row + 1]));
     });
 }

@@ -17,7 +17,8 @@ struct Weighing {
 };
 
 // Writes weights, as double, over the counts they are made from: there may be hundreds of millions, and memory that is
-// touched for the first time costs more than the arithmetic. Columns must be within idf.
+// touched for the first time costs more than the arithmetic. Throws GrammarError for
+// an indptr that does not fit the data, and a column beyond idf; the counts are then lost.
 void weigh(std::span<const std::int64_t> indptr, std::span<const std::int32_t> indices, std::span<std::int64_t> data,
            const Weighing& weighing, const Labour& labour);
 

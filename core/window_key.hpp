@@ -82,6 +82,7 @@ public:
         return key;
     }
     Key<Words> at_front(std::uint64_t letter) const { return at_end(letter) << (Key<Words>::kBits - bits_); }
+    Key<Words> in_last_place(std::uint64_t letter) const { return at_end(letter) << (Key<Words>::kBits - used_bits()); }
     // The window one position before `key`.
     Key<Words> pushed(const Key<Words>& key, std::uint64_t letter) const {
         if constexpr (Words == 1) return {{(key.words[0] >> bits_ | letter << (64 - bits_)) & all_.words[0]}};

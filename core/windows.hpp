@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -50,7 +51,9 @@ public:
     // The windows of a document in ascending order, each once, until the next call. With complements, those of its
     // reverse complement are among them. O(letters · (rules + sequence)). Throws GrammarError on a document of
     // most_letters() or more.
-    std::span<const Window<Words>> of(const GrammarView& grammar) {
+    // Throws Stopped soon after somebody sets `stop`.
+    std::span<const Window<Words>> of(const GrammarView& grammar, const std::atomic<bool>& stop) {
+        stop_ = &stop;
         compose(grammar);
         const std::uint64_t most = static_cast<std::uint64_t>(length_) << (table_.complements.empty() ? 0 : 1);
         if constexpr (Words == 1) {
@@ -61,7 +64,7 @@ public:
                      [this](const Key<1>& key, std::uint64_t weight) { packed_.push_back({key.words[0] | weight}); });
                 radix_sort(packed_, packed_scratch_, bytes());
                 const std::uint64_t weights = ~std::uint64_t{0} >> packing_.used_bits();
-                merge(packed_, [weights](PackedWindow window) {
+                merge(packed_, [weights](PackedKey window) {
                     return Weighted<1>{{{window.word & ~weights}}, window.word & weights};
                 });
                 return {merged_.data(), merged_.size()};
@@ -152,21 +155,44 @@ private:
                                part(grammar.rules[2 * k + 1], grammar.alphabet_size));
     }
 
+    // The window that begins where reading from right to left has come to, and, with complements, its reverse
+    // complement: a letter more on the left of one is one more on the right of the other.
+    struct Front {
+        Key<Words> window, other{};  // `other` ends in the last place, whatever its length
+    };
+
+    void heed() const {
+        if (stop_->load(std::memory_order_relaxed)) throw Stopped();
+    }
+    bool both_strands() const { return !table_.complements.empty(); }
+    std::uint32_t complement(std::uint64_t letter) const {
+        return table_.complements[static_cast<std::size_t>(letter - 1)];
+    }
+
+    Front front_of(const Key<Words>& window) const {
+        Front front{window};
+        if (both_strands())
+            for (unsigned i = packing_.length(window); i-- > 0;) extend_other(front, packing_.letter(window, i));
+        return front;
+    }
+    void push(Front& front, std::uint64_t letter) const {
+        front.window = packing_.pushed(front.window, letter);
+        if (both_strands()) extend_other(front, letter);
+    }
+    void extend_other(Front& front, std::uint64_t letter) const {
+        front.other = front.other << packing_.bits() | packing_.in_last_place(complement(letter));
+    }
+
     // Calls count(window, weight) for all windows, some of them many times.
     template <class Count>
-    void read(const GrammarView& grammar, Count count_one) {
-        const bool both_strands = !table_.complements.empty();
-        const Key<Words> last_place = packing_.at_front(~std::uint64_t{0} >> (64 - packing_.bits())) >>
-                                      packing_.bits() * (packing_.letters() - 1);
-        const auto count = [&](const Key<Words>& key, std::uint64_t weight) {
-            count_one(key, weight);
-            if (both_strands && (key & last_place) != Key<Words>{})
-                count_one(reverse_complement(key, packing_.letters()), weight);
-        };
+    void read(const GrammarView& grammar, Count count) {
         const Key<Words> start = read_sequence(grammar, count);
-        if (both_strands)  // the shorter windows at the end of the other strand
-            for (unsigned length = std::min(packing_.length(start), packing_.letters() - 1); length > 0; --length)
-                count_one(reverse_complement(start, length), 1);
+        if (both_strands()) {  // the shorter windows at the end of the other strand
+            Key<Words> other{};
+            const unsigned most = std::min(packing_.length(start), packing_.letters() - 1);
+            for (unsigned i = 0; i < most; ++i)
+                count(other = packing_.pushed(other, complement(packing_.letter(start, i))), 1);
+        }
         read_rules(grammar, count);
     }
 
@@ -175,17 +201,21 @@ private:
     Key<Words> read_sequence(const GrammarView& grammar, const Count& count) {
         occurrences_.renew(grammar.rule_count());
         std::fill(occurrences_.begin(), occurrences_.end(), std::uint64_t{0});
-        Key<Words> window{};
-        Run pending = 0;  // white space between the window and what comes before it
-        const auto push = [&](std::uint64_t letter) {
-            window = packing_.pushed(window, letter);
-            count(window, 1);
+        Front front{};
+        std::uint32_t length = 0;  // of what was read, at most a window's
+        Run pending = 0;           // white space between that and what comes before it
+        const auto add = [&](std::uint64_t letter) {
+            push(front, letter);
+            count(front.window, 1);
+            length = std::min(length + 1, packing_.letters());
+            if (both_strands() && length == packing_.letters()) count(front.other, 1);
         };
-        const auto push_pending = [&] {
-            if (pending != 0) push(read_as(pending));
+        const auto add_pending = [&] {
+            if (pending != 0) add(read_as(pending));
             pending = 0;
         };
         for (std::size_t i = grammar.sequence.size(); i-- > 0;) {
+            heed();
             const Symbol symbol = grammar.sequence[i];
             if (symbol < grammar.alphabet_size) {
                 const std::uint32_t letter = letter_of(symbol);
@@ -193,8 +223,8 @@ private:
                     pending = joined(letter, pending);
                     continue;
                 }
-                push_pending();
-                push(letter);
+                add_pending();
+                add(letter);
                 continue;
             }
             const auto rule = static_cast<std::size_t>(symbol - grammar.alphabet_size);
@@ -205,17 +235,20 @@ private:
                 continue;
             }
             pending = joined(part.trail, pending);
-            push_pending();
+            add_pending();
             Key<Words> suffix = part.suffix;
             for (std::uint32_t left = std::min(part.length, packing_.letters() - 1); left > 0; --left) {
-                push(packing_.last_letter(suffix));
+                add(packing_.last_letter(suffix));
                 suffix = suffix >> packing_.bits();
             }
-            if (part.length == packing_.letters()) window = part.prefix;
+            if (part.length == packing_.letters()) {
+                front = front_of(part.prefix);
+                length = packing_.letters();
+            }
             pending = part.lead;
         }
-        push_pending();
-        return window;
+        add_pending();
+        return front.window;
     }
 
     // From the last rule to the first, so that all that use a rule have told how often they occur.
@@ -225,35 +258,33 @@ private:
         for (std::size_t k = grammar.rule_count(); k-- > 0;) {
             const std::uint64_t times = occurrences_[k];
             if (times == 0) continue;
+            heed();
+            const auto count_both = [&](const Front& front) {
+                count(front.window, times);
+                if (both_strands()) count(front.other, times);
+            };
             const Symbol operands[] = {grammar.rules[2 * k], grammar.rules[2 * k + 1]};
             for (Symbol operand : operands) {
                 if (operand >= letters)
                     occurrences_[static_cast<std::size_t>(operand - letters)] += times;
                 else if (packing_.letters() == 1 && !is_space(operand))
-                    count(packing_.at_front(letter_of(operand)), times);
+                    count_both(front_of(packing_.at_front(letter_of(operand))));
             }
             const Part left = part(operands[0], letters), right = part(operands[1], letters);
             if (left.length == 0 || right.length == 0) continue;
-            Key<Words> window = right.prefix;
+            Front front = front_of(right.prefix);
             std::uint32_t length = right.length;
-            const auto push = [&](std::uint64_t letter) {
-                window = packing_.pushed(window, letter);
-                if (++length >= packing_.letters()) count(window, times);
+            const auto add = [&](std::uint64_t letter) {
+                push(front, letter);
+                if (++length >= packing_.letters()) count_both(front);
             };
-            if (const Run run = joined(left.trail, right.lead); run != 0) push(read_as(run));
+            if (const Run run = joined(left.trail, right.lead); run != 0) add(read_as(run));
             Key<Words> suffix = left.suffix;
             for (std::uint32_t more = std::min(left.length, packing_.letters() - 1); more > 0; --more) {
-                push(packing_.last_letter(suffix));
+                add(packing_.last_letter(suffix));
                 suffix = suffix >> packing_.bits();
             }
         }
-    }
-
-    Key<Words> reverse_complement(const Key<Words>& key, unsigned length) const {
-        Key<Words> result{};
-        for (unsigned i = 0; i < length; ++i)
-            result = packing_.pushed(result, table_.complements[packing_.letter(key, i) - 1]);
-        return result;
     }
 
     template <class T, class Unpack>
@@ -274,11 +305,12 @@ private:
 
     LetterTable table_;
     Packing<Words> packing_;
+    const std::atomic<bool>* stop_ = nullptr;
     std::int64_t length_ = 0;
     Buffer<Part> parts_;
     Buffer<std::int64_t> lengths_;
     Buffer<std::uint64_t> occurrences_;
-    Buffer<PackedWindow> packed_, packed_scratch_;
+    Buffer<PackedKey> packed_, packed_scratch_;
     Buffer<Weighted<Words>> found_, found_scratch_;
     Buffer<Window<Words>> merged_;
 };

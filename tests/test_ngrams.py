@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
+import threading
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -236,11 +240,20 @@ def test_weights_are_those_of_the_formula(random: Random) -> None:
 
 def test_weights_that_do_not_fit_are_refused() -> None:
     read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
-    counts = count_hashed(compress_many(["abc"]), read, 1, 2, 16)
-    with pytest.raises(ValueError, match=r"idf must be float64 \[16\]"):
+    counts = count_hashed(compress_many(["abc"]), read, 1, 2, 1 << 10)
+    with pytest.raises(ValueError, match=r"idf must be float64 \[1024\]"):
         weigh(counts, idf=np.ones(15))
     with pytest.raises(ValueError, match="norm must be"):
         weigh(counts, norm="max")  # type: ignore[arg-type]
+    for columns in ([1024, 0, 0, 0, 0], [0, 0, -1, 0, 0]):
+        hostile = replace(counts, indices=np.array(columns, np.int32))
+        with pytest.raises(GrammarError, match="has no idf"):
+            weigh(hostile, idf=np.ones(1024))
+    for bounds in ([0, 6], [1, 5], [0, 7, 5], [], [0, 4]):
+        with pytest.raises(GrammarError, match="indptr must rise"):
+            weigh(replace(counts, indptr=np.array(bounds, np.int64)))
+    with pytest.raises(GrammarError, match="indptr must rise"):
+        weigh(replace(counts, indices=counts.indices[:-1]))
     counts.data.flags.writeable = False
     with pytest.raises(ValueError, match="can be written to"):
         weigh(counts)
@@ -253,6 +266,17 @@ def test_letters_and_vocabularies_are_pickled() -> None:
     copies = pickle.loads(pickle.dumps((read, vocabulary)))
     known = count_known(grammars, copies[0], 1, 3, copies[1])
     assert known.data.tolist() == counts.data.tolist()
+
+
+def test_ctrl_c_ends_even_one_long_document() -> None:
+    rng = np.random.default_rng(3)
+    long = compress_many([rng.integers(0, 4, 3_000_000, np.uint8)], "none", alphabet_size=4)
+    read = letters(Alphabet.dna(), lowercase=False, collapse=False, reverse_complement=True)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        count_all(long, read, 1, 31)
+    timer.join()
 
 
 def test_documents_far_too_long_to_expand() -> None:

@@ -31,7 +31,7 @@ from sklearn.feature_extraction.text import (
     TfidfVectorizer,
 )
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -446,6 +446,15 @@ def test_a_failed_fit_changes_nothing() -> None:
     same(vectorizer.transform(["ab", "b"]), before)
 
 
+def test_what_was_not_learned_is_asked_for() -> None:
+    vectorizer = GrammarVectorizer((1, 2), use_idf=False).fit(KJV)
+    for parameters in ({"use_idf": True}, {"use_idf": True, "n_features": 9}):
+        with pytest.raises(NotFittedError):
+            clone(vectorizer).set_params(**parameters).transform(KJV)
+        with pytest.raises(NotFittedError):
+            vectorizer.set_params(**parameters).transform(KJV)
+
+
 def test_clone_and_pickle() -> None:
     vectorizer = GrammarVectorizer((1, 3), codec=Codec("lzd"), max_features=50).fit(KJV)
     copy = clone(vectorizer)
@@ -468,6 +477,11 @@ def test_in_a_pipeline_and_a_grid_search() -> None:
     grid = {"grammarvectorizer__ngram_range": [(1, 1), (1, 3)]}
     search = GridSearchCV(pipeline, grid, cv=2).fit(texts, labels)
     assert search.best_params_["grammarvectorizer__ngram_range"] == (1, 3)
+    corpus = Corpus.from_documents(texts, labels)
+    assert np.array_equal(
+        cross_val_score(pipeline, corpus, corpus.labels, cv=2),
+        cross_val_score(theirs, texts, labels, cv=2),
+    )
 
 
 def test_linear_models_learn_from_batches() -> None:

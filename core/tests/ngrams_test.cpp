@@ -7,6 +7,7 @@
 #include "lzd.hpp"
 #include "repair.hpp"
 #include "texts.hpp"
+#include "weigh.hpp"
 
 namespace laconic::test {
 namespace {
@@ -147,6 +148,46 @@ void check_batches() {
     }
 }
 
+// Enough documents that several threads have work, whose result must not show it.
+void check_threads() {
+    Random random(13);
+    const std::function<void()> poll = [] {};
+    const Reading reading(5, 2, false);
+    std::vector<Output> outputs(60);
+    std::vector<GrammarView> documents;
+    for (Output& out : outputs) {
+        const Text text = make_text(Kind::copies, random, 4000, 5);
+        Repair().compress(std::span<const Symbol>(text), 5, {}, out);
+        documents.push_back({5, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
+    }
+    const NgramOptions options{reading.table(), 1, 6};
+    const auto same = [](const SparseCounts& a, const SparseCounts& b) {
+        return std::equal(a.indptr.begin(), a.indptr.end(), b.indptr.begin(), b.indptr.end()) &&
+               std::equal(a.indices.begin(), a.indices.end(), b.indices.begin(), b.indices.end()) &&
+               std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end());
+    };
+    const auto learned = [&](unsigned threads) {
+        NgramCounter counter(options, true);
+        counter.add(documents, {threads, poll});
+        counter.finish({threads, poll});
+        std::vector<std::int32_t> columns(counter.totals().size());
+        for (std::size_t k = 0; k < columns.size(); ++k) columns[k] = static_cast<std::int32_t>(k);
+        SparseCounts counts = counter.matrix(columns, {threads, poll});
+        weigh({counts.indptr.data(), counts.indptr.size()}, {counts.indices.data(), counts.indices.size()},
+              {counts.data.data(), counts.data.size()}, {false, true, {}, Weighing::Norm::l2}, {threads, poll});
+        return counts;
+    };
+    CHECK(same(learned(1), learned(3)), "learned");
+    const auto hashed = [&](unsigned threads) { return count_hashed(options, documents, 1000, true, {threads, poll}); };
+    CHECK(same(hashed(1), hashed(3)), "hashed");
+    const std::vector<std::uint32_t> vocabulary{3, 4, 5, 1, 3, 3};
+    const std::vector<std::int64_t> offsets{0, 1, 3, 6};
+    const auto known = [&](unsigned threads) {
+        return count_known(options, documents, vocabulary, offsets, {threads, poll});
+    };
+    CHECK(known(1).data.size() > documents.size() && same(known(1), known(3)), "known");
+}
+
 void check_limits() {
     const Reading reading(1, 0, false), strands(1, 0, true);
     const std::function<void()> poll = [] {};
@@ -173,6 +214,7 @@ void check_limits() {
 
 int main() {
     laconic::test::check_batches();
+    laconic::test::check_threads();
     laconic::test::check_limits();
     return laconic::test::report("ngrams");
 }

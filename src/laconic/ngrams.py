@@ -110,7 +110,7 @@ def count_hashed(
     MurmurHash3 of an n-gram's UTF-8, with seed 0. Entries that share a column are summed, and stay
     if that gives 0. Raises as count_all does.
     """
-    if not 1 <= n_features < 1 << 31:
+    if not 1 <= index(n_features) < 1 << 31:
         raise ValueError(f"n_features must be from 1 to 2^31 - 1, not {n_features}")
     _check(grammars, letters, low, high)
     counts = _core.count_hashed(
@@ -137,8 +137,17 @@ def count_all(
     Kept are those in at least `min_df` and at most `max_df` documents, and of these the
     `max_features` most frequent, chosen as scikit-learn's CountVectorizer does; its choice among
     equals depends on `dtype`, in which it counts, and `binary`, with which it counts documents.
-    Raises GrammarError for grammars over another alphabet or of too many letters to count, and
-    ValueError for lengths other than 1 <= low <= high <= 64.
+    O(high · (rules + symbols)) time but for sorting, whatever the length of the documents. Raises
+    GrammarError for grammars over another alphabet or of too many letters to count, and ValueError
+    for lengths other than 1 <= low <= high <= 64.
+
+    >>> from laconic import Alphabet, compress_many
+    >>> read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    >>> vocabulary, counts = count_all(compress_many(["Banana", "ban"]), read, 2, 3)
+    >>> vocabulary.names()
+    ['an', 'ana', 'ba', 'ban', 'na', 'nan']
+    >>> counts.indptr.tolist(), counts.indices.tolist(), counts.data.tolist()
+    ([0, 6, 9], [0, 1, 2, 3, 4, 5, 0, 2, 3], [2, 2, 1, 1, 2, 1, 1, 1, 1])
     """
     counter, frequency, total = _counted(grammars, letters, low, high, True, threads)
     kept = _chosen(frequency, total, min_df, max_df, max_features, binary, dtype)
@@ -243,7 +252,7 @@ def weigh(
 
     Counts become 1 with `binary` and 1 + log(count) with `sublinear`, are multiplied with their
     column's `idf`, float64 [columns], and each row is divided by its norm. O(nnz).
-    Raises ValueError for arrays that do not fit, or counts that cannot be written to.
+    Raises ValueError for arrays that do not fit each other, or counts that cannot be written to.
     """
     if norm not in (None, "l1", "l2"):
         raise ValueError(f'norm must be "l1", "l2" or None, not {norm!r}')

@@ -130,7 +130,8 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._stateless or hasattr(self, "ngrams_") or hasattr(self, "idf_")
+        named = self.n_features is not None or hasattr(self, "ngrams_")
+        return named and (not self._idf or hasattr(self, "idf_"))
 
     @property
     def vocabulary_(self) -> dict[str, int]:
@@ -266,7 +267,6 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
         if most < least:
             raise ValueError("max_df corresponds to < documents than min_df")
-        low, high = _pair(self.ngram_range)
         options: dict[str, Any] = {
             "min_df": least,
             "max_df": most,
@@ -275,7 +275,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             "dtype": self._dtype,
             "threads": self.threads,
         }
-        counts = None
+        (low, high), counts = _pair(self.ngram_range), None
         if counted:
             ngrams, counts = count_all(parts, read, low, high, **options)
         else:
@@ -328,14 +328,10 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         low, high = _pair(self.ngram_range)
         if ngrams is not None:
             return count_known(grammars, read, low, high, ngrams, threads=self.threads)
+        signed = bool(self.alternate_sign)
+        width, threads = self._width, self.threads
         return count_hashed(
-            grammars,
-            read,
-            low,
-            high,
-            self._width,
-            alternate_sign=bool(self.alternate_sign),
-            threads=self.threads,
+            grammars, read, low, high, width, alternate_sign=signed, threads=threads
         )
 
     def _weighed(self, counts: Counts) -> csr_matrix:

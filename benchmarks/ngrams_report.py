@@ -1,0 +1,141 @@
+"""The figures of benchmarks/ngrams.py in docs/ngrams.md, and its picture; used by report.py."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, Any]
+CODECS = {"repair": "Re-Pair", "lzd": "LZD", "lz78": "LZ78", "none": "none"}
+LINES = {
+    "scikit-learn": ("#9aa5b1", "scikit-learn"),
+    "lz78": ("#b9d7ea", "Laconic, LZ78"),
+    "lzd": ("#7fb3d5", "Laconic, LZD"),
+    "repair": ("#1b6ca8", "Laconic, Re-Pair"),
+    "doubled": ("#d98c1f", "a rule per doubling"),
+}
+
+
+def section(path: Path, figures: Figures) -> str:
+    """Return what docs/ngrams.md shows between its marks."""
+    about, found = figures["about"], figures["ngrams"]
+    versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    runs = ", ".join(
+        f"`{run['command']}` (commit {run['commit']})" for run in found["runs"].values()
+    )
+    lines = [
+        f"`{path.name}`: {runs}; data: {about['data']}; {about['date']}; {about['machine']}; {versions}.",
+        "",
+        *_speed(found["speed"]),
+        *_repeats(found["repeats"]),
+        *_accuracy(found["accuracy"]),
+        *_memory(found["memory"]),
+    ]
+    return "\n".join(lines)
+
+
+def _speed(speed: Figures) -> list[str]:
+    low, high = speed["range"]
+    lines = [
+        f"**Time.** TF-IDF of {speed['documents']:,} documents ({speed['letters'] / 1e6:.1f} M letters), characters {low}-{high}, "
+        f"`max_features={speed['max_features']:,}`, the same names and columns. In one run, contestants in turns, medians; "
+        "speed against the faster of scikit-learn's two runs. *From texts* includes compressing them.",
+        "",
+        "| | seconds | times scikit-learn's speed | processor seconds, all threads | ratio | largest difference of an entry |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name, row in speed["rows"].items():
+        codec, _, source = name.partition(", ")
+        title = f"Laconic, {CODECS[codec]}, {source}" if source else name
+        gap = f"{row['difference']:.0e}" if "difference" in row else ""
+        middle = statistics.median if source else min
+        lines.append(
+            f"| {title} | {middle(row['seconds']):.2f} | {row['ratio'] if source else 1:.1f} "
+            f"| {middle(row['cpu_seconds']):.2f} | {row['cpu_ratio'] if source else 1:.1f} | {gap} |"
+        )
+    return [*lines, ""]
+
+
+def _repeats(repeats: Figures) -> list[str]:
+    rows = repeats["rows"]
+    last = rows[-1]
+    told = []
+    for name, title in (("scikit-learn", "scikit-learn"), ("repair", "on Re-Pair's grammar")):
+        found = [row for row in rows if name in row]
+        told.append(
+            f"{title} {1e3 * found[0][name]:.2f} ms for k = 1 and {1e3 * found[-1][name]:,.2f} ms for k = {found[-1]['k']:,}"
+        )
+    return [
+        f"**Repeated documents.** A document of {repeats['letters']:,} letters repeated k times, one thread: {'; '.join(told)}; on a grammar "
+        f"with a rule for each doubling {1e3 * last['doubled']:.2f} ms for k = {last['k']:,}, {last['k'] * repeats['letters'] / 1e9:.1f} billion letters.",
+        "",
+    ]
+
+
+def _accuracy(accuracy: Figures) -> list[str]:
+    lines = [
+        "**Accuracy** of logistic regression on our matrix and on scikit-learn's own (`sublinear_tf=True`; texts: characters 1-5, "
+        "200,000 features, C = 10; DNA: k-mers 3-6, C = 1), and the seconds that the features of the training documents took:",
+        "",
+        "| set | train / test | ours % | scikit-learn's % | ours s | scikit-learn's s |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name, row in accuracy.items():
+        ours, theirs = row["ours"], row["scikit-learn"]
+        lines.append(
+            f"| {name} | {row['train']:,} / {row['test']:,} | {100 * ours['accuracy']:.2f} | {100 * theirs['accuracy']:.2f} "
+            f"| {ours['features_s']:.2f} | {theirs['features_s']:.2f} |"
+        )
+    return [*lines, ""]
+
+
+def _memory(memory: Figures) -> list[str]:
+    return [
+        f"**Memory.** `laconic features {memory['words']}` on a corpus of {memory['text_bytes'] / 1e9:.2f} GB of text ({memory['documents']:,} documents): "
+        f"{memory['seconds']:.0f} s, peak memory {memory['peak_memory'] / 1e6:.0f} MB, a matrix of {memory['matrix_bytes'] / 1e9:.1f} GB.",
+        "",
+    ]
+
+
+def picture(repeats: Figures) -> str:
+    """Return docs/ngrams.svg: seconds against k, both axes logarithmic."""
+    rows = repeats["rows"]
+    values = [row[name] for row in rows for name in LINES if name in row]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    most = math.log2(rows[-1]["k"])
+
+    def x(k: int) -> float:
+        return 70 + 440 * math.log2(k) / most
+
+    def y(seconds: float) -> float:
+        return 320 - 270 * (math.log10(seconds) - low) / (high - low)
+
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 370" font-family="sans-serif" font-size="13">',
+        '<rect width="720" height="370" fill="white"/>',
+        f'<text x="10" y="22">Seconds to count the 1-5-grams of {repeats["letters"]:,} letters repeated k times</text>',
+    ]
+    for power in range(low, high + 1):
+        at = y(10.0**power)
+        parts.append(f'<line x1="70" x2="510" y1="{at:.0f}" y2="{at:.0f}" stroke="#dddddd"/>')
+        parts.append(f'<text x="62" y="{at + 4:.0f}" text-anchor="end">{10.0**power:g}</text>')
+    for row in rows[::2]:
+        label = f"2{_superscript(int(math.log2(row['k'])))}"
+        parts.append(f'<text x="{x(row["k"]):.0f}" y="342" text-anchor="middle">{label}</text>')
+    parts.append('<text x="290" y="362" text-anchor="middle">k</text>')
+    for number, (name, (colour, title)) in enumerate(LINES.items()):
+        points = [(x(row["k"]), y(row[name])) for row in rows if name in row]
+        line = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points]
+        parts.append(
+            f'<rect x="530" y="{60 + 24 * number}" width="14" height="14" fill="{colour}"/>'
+        )
+        parts.append(f'<text x="552" y="{72 + 24 * number}">{title}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _superscript(number: int) -> str:
+    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
