@@ -17,10 +17,10 @@ Figures = dict[str, Any]
 RESULTS = Path(__file__).parent.parent / "results" / "paper"
 
 
-def about() -> Figures:
+def about(module: str = "experiments.paper") -> Figures:
     """Return command, commit, date, versions and machine, a GPU named if torch has one."""
     found = describe()
-    found["command"] = " ".join(["python -m experiments.paper", *sys.argv[1:]])
+    found["command"] = " ".join([f"python -m {module}", *sys.argv[1:]])
     if name := accelerator():
         found["machine"] = f"{name}, {found['machine']}"
     del found["machine_name"]
