@@ -203,7 +203,9 @@ def memory(quick: bool, gigabytes: float) -> Figures:
     """Peak memory of `laconic features` with hashing on a corpus made by repeating documents."""
     texts = documents("imdb", "train", 500 if quick else None)[0]
     size = sum(len(text.encode()) for text in texts)
-    with tempfile.TemporaryDirectory(prefix="laconic-bench-", dir=Path.cwd() / "build") as scratch:
+    build = Path(__file__).parent.parent / "build"  # of /tmp there may not be enough
+    build.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="laconic-bench-", dir=build) as scratch:
         folder = Path(scratch)
         copies = 1 if quick else max(1, round(gigabytes * 1e9 / size))
         with (folder / "texts.csv").open("w", newline="") as file:
