@@ -40,8 +40,7 @@ def _speed(speed: Figures) -> list[str]:
     lines = [
         f"**Time.** TF-IDF of {speed['documents']:,} documents ({speed['letters'] / 1e6:.1f} M letters), characters {low}-{high}, "
         f"`max_features={speed['max_features']:,}`, the same names and columns. In one run, contestants in turns, the "
-        "fastest round of each, two threads; *from texts* includes compressing them. Other programs used the machine as well: where "
-        "they leave both processors free, the seconds are little more than half the processor seconds.",
+        "fastest round of each, two threads; *from texts* includes compressing them.",
         "",
         "| | seconds | times scikit-learn's speed | processor seconds, all threads | ratio | largest difference of an entry |",
         "|---|--:|--:|--:|--:|--:|",
