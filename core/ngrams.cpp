@@ -90,6 +90,7 @@ public:
         radix_sort(all, scratch, (packing_.used_bits() + 7) / 8);
         keys_.reserve(all.size());
         ngrams_.reserve(all.size() * width_);
+        ngrams_.prefer_huge_pages();
         rank(all);
         for (auto& learner : crew_) learner->sums = Buffer<std::uint64_t>();
     }

@@ -1,6 +1,7 @@
 // A window: the first letters of the text from some position on, as one number that sorts as the letters do.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <compare>
 #include <cstddef>
@@ -69,6 +70,8 @@ class Packing {
 public:
     Packing(unsigned bits, unsigned letters)
         : bits_(bits), letters_(letters), all_(first(letters)), before_last_(first(letters - 1)) {
+        for (unsigned bit = 0; bit < Key<Words>::kBits; ++bit)
+            letter_at_[bit] = static_cast<std::uint8_t>(std::min(bit / bits, letters));
         for (unsigned i = 0; i < letters - 1; ++i) last_ = last_ << bits | at_end(~std::uint64_t{0} >> (64 - bits));
     }
 
@@ -113,21 +116,20 @@ public:
     unsigned shared(const Key<Words>& a, const Key<Words>& b) const {
         for (std::size_t i = 0; i < Words; ++i)
             if (const std::uint64_t differ = a.words[i] ^ b.words[i]; differ != 0)
-                return (64 * static_cast<unsigned>(i) + static_cast<unsigned>(std::countl_zero(differ))) / bits_;
+                return letter_at_[64 * i + static_cast<unsigned>(std::countl_zero(differ))];
         return letters_;
     }
     unsigned length(const Key<Words>& key) const {
         for (std::size_t i = Words; i-- > 0;)
             if (key.words[i] != 0)
-                return (64 * static_cast<unsigned>(i + 1) - 1 - static_cast<unsigned>(std::countr_zero(key.words[i]))) /
-                           bits_ +
-                       1;
+                return letter_at_[64 * i + 63 - static_cast<unsigned>(std::countr_zero(key.words[i]))] + 1u;
         return 0;
     }
 
 private:
     unsigned bits_, letters_;
     Key<Words> all_, before_last_, last_;
+    std::uint8_t letter_at_[Key<Words>::kBits];  // by bit, from the top: a division would take longer than all else
 };
 
 }  // namespace laconic

@@ -79,3 +79,19 @@ def test_benchmark_of_corpora_measures_sizes_and_cost(tmp_path: Path) -> None:
     cost = figures["cost"]
     assert 0 < cost["codec_running"] <= cost["work"] < cost["seconds"]
     assert cost["codec_running"] <= cost["codec_threads"] <= cost["workers"] * cost["work"]
+
+
+def test_benchmark_of_ngrams_measures_the_same_matrices(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    parts = ("speed", "repeats", "memory")
+    run("benchmarks/ngrams.py", "--quick", "--json", out, "--parts", *parts)
+    figures = json.loads(out.read_text())["ngrams"]
+    assert set(figures["runs"]) == set(parts)
+    rows = figures["speed"]["rows"]
+    assert len(rows) == 9
+    for name, row in rows.items():
+        assert min(row["seconds"]) > 0
+        assert name == "scikit-learn" or (row["same_names"] and row["difference"] < 1e-6)
+    sizes = [row["doubled size"] for row in figures["repeats"]["rows"]]
+    assert sizes == list(range(sizes[0], sizes[0] + 2 * len(sizes), 2))
+    assert figures["memory"]["matrix_bytes"] > 0

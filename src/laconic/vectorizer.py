@@ -13,7 +13,6 @@ import numpy.typing as npt
 try:
     from scipy.sparse import csr_matrix, vstack
     from sklearn.base import BaseEstimator, TransformerMixin
-    from sklearn.preprocessing import normalize
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_is_fitted
 except ModuleNotFoundError:
@@ -34,10 +33,10 @@ from laconic.ngrams import (
     learn,
 )
 from laconic.reading import Reading
+from laconic.weights import weights
 
 __all__ = ["GrammarVectorizer"]
 
-_WEIGHED = 1 << 16  # entries weighed at a time: they stay in the cache
 _MOST_COLUMNS = 2**31 - 1
 
 
@@ -335,20 +334,19 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         )
 
     def _weighed(self, counts: Counts) -> csr_matrix:
-        data: npt.NDArray[Any] = np.array(counts.data, self._dtype)
-        if self.binary:
-            data.fill(1)
-        if self.sublinear_tf:
-            np.log(data, data)
-            data += 1.0
-        if self._idf:
-            for begin in range(0, len(data), _WEIGHED):
-                some = slice(begin, begin + _WEIGHED)
-                data[some] *= self.idf_[counts.indices[some]]
+        data = weights(
+            counts,
+            self._dtype,
+            binary=bool(self.binary),
+            sublinear=bool(self.sublinear_tf),
+            idf=self.idf_ if self._idf else None,
+            norm=self.norm,
+            threads=self.threads,
+        )
         shape = len(counts.indptr) - 1, counts.columns
         matrix = csr_matrix((data, counts.indices, counts.indptr), shape=shape)
         matrix.has_canonical_format = True
-        return matrix if self.norm is None else normalize(matrix, norm=self.norm, copy=False)
+        return matrix
 
 
 def _pair(ngram_range: object) -> tuple[int, int]:
