@@ -289,9 +289,18 @@ def test_a_full_disk(
     assert same(train(corpus, config, tmp_path / "run", resume=True), train(corpus, config))
 
 
-def test_too_little_memory(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("CUDA error: out of memory\nSearch for"),  # the driver's, of a captured graph
+    ],
+)
+def test_too_little_memory(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, error: RuntimeError
+) -> None:
     def full(*_: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error
 
     monkeypatch.setattr(GrammarModel, "forward", full)
     with pytest.raises(TrainingError, match=r"out of memory: batch_size is 16, budget unlimited"):

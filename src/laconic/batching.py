@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from laconic.corpus import Corpus
 from laconic.expansion import expand_at_random
 from laconic.forest import plant
 from laconic.grammar import Grammars
+from laconic.prefetch import ahead
 from laconic.sampling import LengthSampler, Numbers
 from laconic.show import several
 
@@ -285,12 +286,15 @@ def batches(
     sampler: Sampler[list[int]],
     workers: int = 0,
     pin_memory: bool = False,
-) -> DataLoader[Batch]:
-    """Return a loader of the batches that a sampler names, made in so many processes beside.
+) -> Batches:
+    """Return the batches that a sampler names, made in so many processes beside.
 
     The workers, each with the dataset in memory (shared where processes fork), live until the
-    loader goes. `pin_memory` is for GPUs. Torch's global random state is left alone.
+    loader goes. `pin_memory` is for GPUs; then, without workers, threads make batches while the GPU
+    is busy with those before. Torch's global random state is left alone.
     """
+    if pin_memory and not workers:
+        return _MadeAhead(dataset, sampler)
     return DataLoader(
         dataset,
         batch_sampler=sampler,
@@ -300,6 +304,27 @@ def batches(
         persistent_workers=workers > 0,
         generator=torch.Generator(),
     )
+
+
+class _MadeAhead:
+    """Batches in pinned memory from threads: the core, which does most of it, needs no GIL."""
+
+    threads = 2
+
+    def __init__(self, dataset: GrammarDataset, sampler: Sampler[list[int]]) -> None:
+        self.dataset, self.sampler = dataset, sampler
+
+    def __iter__(self) -> Iterator[Batch]:
+        return ahead(self._made, self.sampler, self.threads)
+
+    def __len__(self) -> int:
+        return len(self.sampler)  # type: ignore[arg-type]
+
+    def _made(self, rows: list[int]) -> Batch:
+        return self.dataset.__getitems__(rows).pin_memory()
+
+
+Batches: TypeAlias = DataLoader[Batch] | _MadeAhead
 
 
 def _unchanged(batch: Any) -> Any:

@@ -20,6 +20,7 @@ from laconic.training.config import ConfigError, TrainingConfig
 __all__ = [
     "TrainingError",
     "accelerator_for",
+    "is_want_of_memory",
     "peak_memory_mb",
     "random_states",
     "set_random_states",
@@ -106,13 +107,23 @@ def peak_memory_mb(device: torch.device) -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
+def is_want_of_memory(error: RuntimeError) -> bool:
+    """Whether an error of torch's says that there was too little memory.
+
+    It has three: its own, the CPU allocator's, and the driver's, when a CUDA graph does not fit.
+    """
+    said = str(error)
+    own = isinstance(error, torch.OutOfMemoryError)
+    return own or "can't allocate" in said or "CUDA error: out of memory" in said
+
+
 @contextmanager
 def told_of_memory(config: TrainingConfig) -> Iterator[None]:
     """Turn torch's errors for want of memory into a TrainingError with the cure."""
     try:
         yield
     except RuntimeError as error:
-        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate" not in str(error):
+        if not is_want_of_memory(error):
             raise
         now = f"batch_size is {config.batch_size}, budget {config.budget or 'unlimited'}"
         raise TrainingError(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +22,9 @@ from laconic.codecs import Codec, compress_many
 from laconic.corpus import Corpus
 from laconic.grammar import Grammar, Grammars
 from laconic.nn import GrammarModel
+from laconic.prefetch import ahead
 from laconic.training.data import Labels
+from laconic.training.machine import is_want_of_memory
 from laconic.training.state_cache import CacheInfo, StateCache
 
 __all__ = ["Documents", "Predictor"]
@@ -36,8 +36,6 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 _TEXT = (str, *BYTES_LIKE)
 _CHUNK = 1024  # documents compressed, sorted by length and cut into batches together,
 _CHUNK_LETTERS = 4 << 20  # or fewer, if they have more letters than this
-_Item = TypeVar("_Item")
-_Made = TypeVar("_Made")
 
 
 class Predictor:
@@ -133,12 +131,12 @@ class Predictor:
 
         Errors number documents through all chunks.
         """
-        for grammars in _ahead(self._compressed, _numbered(chunks), self.workers):
+        for grammars in ahead(self._compressed, _numbered(chunks), self.workers):
             yield self._outputs(grammars)
 
     def grammars(self, documents: Documents) -> Iterator[Grammars]:
         """Yield the documents as grammars, some at a time, compressed as the model's own were."""
-        yield from _ahead(self._compressed, _numbered(self._chunks(documents)), self.workers)
+        yield from ahead(self._compressed, _numbered(self._chunks(documents)), self.workers)
 
     def probabilities_of(self, outputs: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the probabilities that outputs stand for, float64 [N, K]."""
@@ -187,7 +185,7 @@ class Predictor:
         try:
             yield
         except RuntimeError as error:
-            if not isinstance(error, torch.OutOfMemoryError) and "can't allocate" not in str(error):
+            if not is_want_of_memory(error):
                 raise
             raise MemoryError(
                 f"out of memory: batches are of up to {self.batch_size} documents and "
@@ -246,7 +244,7 @@ class Predictor:
         sampler = LengthSampler(dataset.counts, self.batch_size, budget=self.budget, shuffle=False)
         results = np.empty((len(grammars), self.model.config.outputs), np.float32)
         with self.evaluating(), torch.no_grad():
-            for batch in _ahead(dataset.__getitems__, sampler, self.workers):
+            for batch in ahead(dataset.__getitems__, sampler, self.workers):
                 outputs = self._reader(batch.to(self.device))
                 results[cast(Tensor, batch.rows).numpy()] = outputs.float().cpu().numpy()
         return results
@@ -299,23 +297,3 @@ def _numbered(chunks: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     for chunk in chunks:
         yield first, chunk
         first += len(chunk)
-
-
-def _ahead(
-    function: Callable[[_Item], _Made], items: Iterable[_Item], workers: int
-) -> Iterator[_Made]:
-    """Yield the function of each item, in order, made by so many threads a little ahead."""
-    if workers == 0:
-        yield from map(function, items)
-        return
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="laconic")
-    waiting: deque[Future[_Made]] = deque()
-    try:
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
