@@ -41,7 +41,7 @@ def _speed(speed: Figures) -> list[str]:
         f"**Time.** TF-IDF of {speed['documents']:,} documents ({speed['letters'] / 1e6:.1f} M letters), characters {low}-{high}, "
         f"`max_features={speed['max_features']:,}`, the same names and columns. In one run, contestants in turns, the "
         "fastest round of each, two threads; *from texts* includes compressing them. Both processors were free; "
-        "the gain needs that: four earlier runs beside other programs gave 8 to 24 times (two of them before weights were threaded), and "
+        "the gain needs that: five earlier runs beside other programs gave 8 to 74 times (medians then, and two of them before weights were threaded), and "
         "the ratio of processor seconds is what to expect of one processor.",
         "",
         "| | seconds | times scikit-learn's speed | processor seconds, all threads | ratio | largest difference of an entry |",
