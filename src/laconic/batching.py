@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(reason) from error
 from pyarrow import types
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
 from laconic.arrays import Int64s
 from laconic.bags import Counted
@@ -149,8 +149,9 @@ def collate(
     )
 
 
-def _bag(grammars: Grammars, counted: Counted) -> Bag:
-    counts = counted.of(grammars)
+def _bag(grammars: Grammars, counted: Counted, threads: int | None = None) -> Bag:
+    # A loader's workers are as many as there are processors for, without threads of their own.
+    counts = counted.of(grammars, 1 if get_worker_info() is not None else threads)
     documents = np.repeat(np.arange(len(grammars)), np.diff(counts.indptr))
     return Bag(
         torch.from_numpy(documents),
@@ -223,6 +224,8 @@ class GrammarDataset(Dataset[Batch]):
     """What of n-grams and phrases goes into batches; a model's config says what it needs."""
     dropout = 0.0
     """Share of symbols that rows with a seed (Rows) have expanded at random."""
+    threads: int | None = None
+    """That count n-grams; by default as many as there are processors."""
 
     def __init__(
         self, source: Grammars | Corpus, labels: Numbers | None = None, merge: bool = True
@@ -253,13 +256,14 @@ class GrammarDataset(Dataset[Batch]):
         grammars = self.grammars.take(places)
         places = places.astype(np.int64) % max(1, len(self))
         labels = None if self.labels is None else self.labels[torch.from_numpy(places)]
+        read = grammars
         if self.dropout and isinstance(rows, Rows):
             read = expand_at_random(grammars, self.dropout, rows.seed, places)
-            batch = collate(read, labels, places, self.merge)
-            # Of the documents as they are: their n-grams are the same, but phrases would change.
-            bag = None if self.counted is None else _bag(grammars, self.counted)
-            return replace(batch, bag=bag)
-        return collate(grammars, labels, places, self.merge, self.counted)
+        batch = collate(read, labels, places, self.merge)
+        if self.counted is None:
+            return batch
+        # Of the documents as they are: their n-grams are the same, but phrases would change.
+        return replace(batch, bag=_bag(grammars, self.counted, self.threads))
 
     def __repr__(self) -> str:
         labels = "without labels" if self.labels is None else f"labels {list(self.labels.shape)}"
