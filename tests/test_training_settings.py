@@ -145,7 +145,7 @@ def test_losses_are_those_of_the_model(task: Any) -> None:
     torch.manual_seed(0)
     classes = () if task == "regression" else ("a", "b", "c")
     labels = Labels(task, classes)
-    model = GrammarModel(TINY.model(256, labels.outputs, task))
+    model = GrammarModel(TINY.model_config(256, labels.outputs, task))
     outputs = torch.randn(5, labels.outputs)
     targets = {
         "classification": torch.tensor([0, 1, 2, 1, 1]),

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
 from laconic.arrays import Int64s
-from laconic.bags import Counted
+from laconic.bags import Counted, mixed
 from laconic.corpus import Corpus
 from laconic.expansion import expand_at_random
 from laconic.forest import plant
@@ -165,10 +165,7 @@ def _terminal_hashes(alphabet_size: int) -> npt.NDArray[np.uint64]:
 
     The polynomial of such a text is its terminal plus 1, which MurmurHash3's end then spreads.
     """
-    hashes = np.arange(1, alphabet_size + 1, dtype=np.uint64)
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        hashes = (hashes ^ hashes >> np.uint64(33)) * np.uint64(factor)
-    return hashes ^ hashes >> np.uint64(33)
+    return mixed(np.arange(1, alphabet_size + 1, dtype=np.uint64))
 
 
 def _labels(labels: Numbers, documents: int) -> Tensor:

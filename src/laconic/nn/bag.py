@@ -59,11 +59,24 @@ class NgramBag(nn.Module):
 
     def forward(self, bag: Bag, documents: int) -> Tensor:
         """Return float [documents, outputs]."""
-        rows = self.places.index_select(0, bag.buckets).long()
+        rows = self.rows(bag)
         weights = self.dropout(self.weights(bag, rows, documents))
         entries = self.table, rows, weights, bag.documents, documents
         sums: Tensor = _Sums.apply(*entries)  # type: ignore[no-untyped-call]
         return self.bias + self.scale * sums
+
+    def rows(self, bag: Bag) -> Tensor:
+        """Return the row of every entry, int64 [K]; 0 for what has none."""
+        return self.places.index_select(0, bag.buckets).long()
+
+    def added(self, bag: Bag, documents: int) -> tuple[Tensor, Tensor]:
+        """Return what every entry adds to the outputs, float [K, outputs], and whether it can.
+
+        Their sum over a document and the bias are what forward returns without dropout.
+        """
+        rows = self.rows(bag)
+        weights = self.weights(bag, rows, documents)
+        return self.scale * weights[:, None] * self.table.index_select(0, rows), rows > 0
 
     def weights(self, bag: Bag, rows: Tensor, documents: int) -> Tensor:
         """Return the weight of every entry, float [K]; 0 for what counts 0 or has no row."""
