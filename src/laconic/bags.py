@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -176,6 +177,10 @@ def _letters(alphabet_size: int) -> Letters:
     points = np.arange(alphabet_size, dtype=np.int64) % _POINTS
     points[points >= _SURROGATES.start] += len(_SURROGATES)
     return Letters(points.astype(np.uint32))
+
+
+# What is kept beyond the end of the interpreter would be taken for a leak, and told of.
+atexit.register(_letters.cache_clear)
 
 
 def _side_by_side(left: Counts, right: Counts) -> Counts:
