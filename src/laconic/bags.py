@@ -186,14 +186,10 @@ atexit.register(_letters.cache_clear)
 def _side_by_side(left: Counts, right: Counts) -> Counts:
     """Return two matrices of the same rows as one, the columns of the second after the first's."""
     indptr = left.indptr + right.indptr
-    size = int(indptr[-1])
-    indices, data = np.empty(size, np.int32), np.empty(size, np.int64)
-    for one, before, shift in (
-        (left, right.indptr[:-1], 0),
-        (right, left.indptr[1:], left.columns),
-    ):
-        # Entries of row i move behind those of the other matrix that come before them.
-        places = np.arange(len(one.indices)) + np.repeat(before, np.diff(one.indptr))
+    sizes = np.stack([np.diff(left.indptr), np.diff(right.indptr)], axis=1).reshape(-1)
+    from_right = np.repeat(np.tile([False, True], len(indptr) - 1), sizes)
+    indices, data = np.empty(len(from_right), np.int32), np.empty(len(from_right), np.int64)
+    for one, places, shift in ((left, ~from_right, 0), (right, from_right, left.columns)):
         indices[places] = one.indices + shift
         data[places] = one.data
     return Counts(indptr, indices, data, left.columns + right.columns)

@@ -58,7 +58,7 @@ def train(
 
     laconic train reviews.parquet -o runs/reviews
 
-    laconic train reviews.parquet -o runs/counted --model ngram --ngrams 5 --learning-rate 5e-3
+    laconic train reviews.parquet -o runs/counted --model ngram --ngrams 6
 
     laconic train reviews.parquet -o runs/big --config big.toml --composer dual_gru --resume
 
