@@ -13,7 +13,7 @@ from strategies import RANDOMS, chain, codec_options, document, doubling, rename
 from test_ngrams import murmur3
 
 from laconic import Grammar, Grammars, compress, compress_many, oracle, samples
-from laconic.bags import Counted, Named
+from laconic.bags import Counted, Named, portions
 from laconic.ngrams import Counts, count_phrases
 
 MASK = (1 << 64) - 1
@@ -212,3 +212,16 @@ def test_numbers_out_of_range() -> None:
     for low, high in ((0, 5), (6, 5), (1, 1 << 30)):
         with pytest.raises(ValueError, match="1 <= shortest <= longest"):
             count_phrases(grammars, 1, 10, shortest=low, longest=high)
+
+
+def test_portions_are_all_documents_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammars = compress_many(["", "abab", "", "x" * 50, *["abcdefgh"] * 20, ""], "none")
+    rows = np.random.default_rng(0).permutation(len(grammars))
+    assert [part.tolist() for part in portions(grammars, rows)] == [rows.tolist()]
+    monkeypatch.setattr("laconic.bags._PORTION", 30)
+    parts = list(portions(grammars, rows))
+    assert np.concatenate(parts).tolist() == rows.tolist()
+    assert len(parts) > 5
+    lengths = np.diff(grammars.sequence_offsets)
+    assert all(lengths[part].sum() < 30 + lengths[part].max() for part in parts)
+    assert list(portions(grammars, rows[:0])) == []

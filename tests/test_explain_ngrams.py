@@ -182,6 +182,7 @@ def slow_top(predictor: Predictor, target: str | None) -> dict[str, tuple[float,
 @pytest.mark.parametrize("task", LABELS)
 def test_top_phrases_of_a_model_that_counts(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("laconic.training.predict._CHUNK", 5)
+    monkeypatch.setattr("laconic.bags._PORTION", 200)
     predictor = counting("ngram", task)
     lists = top_phrases(predictor, SHORT, per_class=12, min_count=3)
     assert list(lists) == (["higher", "lower"] if task == "regression" else list(CLASSES))

@@ -16,11 +16,12 @@ from laconic.grammar import Grammars, trusted_grammars
 from laconic.letters import Letters
 from laconic.ngrams import Counts, count_hashed, count_phrases, learn
 
-__all__ = ["Counted", "Named", "mixed"]
+__all__ = ["Counted", "Named", "mixed", "portions"]
 
 _SURROGATES = range(0xD800, 0xE000)
 _POINTS = 0x110000 - len(_SURROGATES)
 _LONGEST_PHRASE = 64  # letters: what is longer hardly occurs twice
+_PORTION = 1 << 20  # rules and symbols
 _BASE = 0x9E3779B97F4A7C15
 
 
@@ -166,6 +167,17 @@ class Counted:
             symbols = sequence[begin : begin + int(sizes[places[chosen]])].tolist()
             name = Named(tuple(_expanded(symbols, forest)), int(counts[chosen]))
             yield int(columns[chosen]), name
+
+
+def portions(grammars: Grammars, rows: Int64s) -> Iterator[Int64s]:
+    """Yield rows of documents, some at a time, so that their counts take little memory.
+
+    Each time they have at most about a million rules and symbols, or are one document.
+    """
+    sizes = np.diff(grammars.rule_offsets) + np.diff(grammars.sequence_offsets)
+    ends = np.cumsum(sizes[rows])
+    cuts = np.flatnonzero(np.diff((ends - 1) // _PORTION)) + 1
+    yield from (part for part in np.split(rows, cuts) if len(part))
 
 
 @lru_cache(maxsize=8)

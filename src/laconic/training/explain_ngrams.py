@@ -13,7 +13,7 @@ from torch import Tensor
 
 from laconic.alphabet import Alphabet
 from laconic.arrays import Int64s
-from laconic.bags import Counted, Named
+from laconic.bags import Counted, Named, portions
 from laconic.batching import Bag, collate
 from laconic.grammar import Grammar, Grammars
 from laconic.nn.bag import NgramBag
@@ -138,6 +138,10 @@ class CountedTable:
 
     def add(self, grammars: Grammars, most: int, min_count: int) -> None:
         """Count the n-grams of a chunk of documents, of which the `most` best will be wanted."""
+        for rows in portions(grammars, np.arange(len(grammars))):
+            self._add(grammars.take(rows), most, min_count)
+
+    def _add(self, grammars: Grammars, most: int, min_count: int) -> None:
         batch = collate(grammars, counted=self._counted).to(self._predictor.device)
         bag = cast(Bag, batch.bag)
         with torch.no_grad():
