@@ -536,3 +536,31 @@ def test_verbose_prints_a_line_per_epoch() -> None:
         GrammarClassifier(**TINY | {"max_epochs": 3, "verbose": 1}).fit(*farm(6))
     assert quiet.getvalue() == ""
     assert len(said.getvalue().splitlines()) == 3
+
+
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+def test_estimators_count(kind: str) -> None:
+    texts, labels = farm(40)
+    classifier = GrammarClassifier(
+        model=kind,
+        ngrams=3,
+        phrases=2,
+        ngram_buckets=4096,
+        embedding_size=8,
+        width=8,
+        max_epochs=3,
+        learning_rate=0.02,
+        grammar_dropout=0.2,
+        random_state=0,
+    ).fit(texts, labels)
+    config = classifier.model_.config
+    assert (config.model, config.ngrams, config.phrases) == (kind, 3, 2)
+    assert config.ngram_rows > 0
+    assert classifier.score(texts, labels) > 0.9
+    scores = classifier.predict_proba(texts)
+    alone = np.concatenate([classifier.predict_proba([text]) for text in texts])
+    np.testing.assert_allclose(scores, alone, atol=1e-6)
+    again = pickle.loads(pickle.dumps(classifier))
+    np.testing.assert_array_equal(again.predict_proba(texts), scores)
+    with pytest.raises(ValueError, match="model must be one of sequence, ngram, both"):
+        clone(classifier).set_params(model="bag").fit(texts, labels)

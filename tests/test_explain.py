@@ -200,7 +200,7 @@ def test_top_phrases(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rare_phrases_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laconic.training.explain._MOST_PHRASES", 40)
+    monkeypatch.setattr("laconic.training.phrase_table._MOST_PHRASES", 40)
     monkeypatch.setattr("laconic.training.predict._CHUNK", 4)
     lists = top_phrases(make_predictor(), SHORT, per_class=100, min_count=1)
     kept = {phrase.text for some in lists.values() for phrase in some}

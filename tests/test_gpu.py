@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from laconic import compress_many, samples
+from laconic import Corpus, compress_many, samples
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches, collate
 from laconic.nn import COMPOSERS, GrammarModel, ModelConfig, ModelError
 from laconic.nn.composers import make_composer
 from laconic.nn.graphs import captured_inference, captured_training
 from laconic.nn.levels import compose_levels, compose_levels_plainly
+from laconic.training.config import TrainingConfig
+from laconic.training.loop import train
 
 pytestmark = [
     pytest.mark.gpu,
@@ -117,6 +121,60 @@ def test_captured_steps_are_steps(codec: str, composer: str) -> None:
             assert torch.allclose(loss, model.loss(model(moved), moved.labels), atol=1e-5)
             assert_close(found, wanted, 1e-4)
     assert len(step) < len(sampler) * 2
+
+
+def counting_model(kind: str, data: GrammarDataset, **changes: Any) -> GrammarModel:
+    """A model that knows the n-grams of some documents; they count them from now on."""
+    chosen = {"model": kind, "ngrams": 4, "phrases": 3, "ngram_buckets": 5000} | changes
+    counted = small_model(**chosen).config.counted
+    assert counted is not None
+    found = np.bincount(counted.of(data.grammars).indices, minlength=counted.columns)
+    model = small_model(**chosen, ngram_rows=int(np.count_nonzero(found)))
+    assert model.bag is not None
+    model.bag.learn(torch.from_numpy(found), len(data))
+    torch.nn.init.normal_(model.bag.table, std=0.1)
+    data.counted = counted
+    return model
+
+
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+def test_captured_steps_count_as_others_do(kind: str) -> None:
+    data = kjv(300)
+    model = counting_model(kind, data)
+    small = data.__getitems__(list(range(20)))
+    wanted = gradients(model, small)
+    model = model.cuda()
+    assert_close(gradients(model, small.to("cuda")), wanted, 1e-4)
+    step, predict = captured_training(model), captured_inference(model)
+    sampler = LengthSampler(data.counts, 24, seed=3)
+    for batch in batches(data, sampler, pin_memory=True):
+        moved = batch.to("cuda", non_blocking=True)
+        assert moved.labels is not None
+        loss = step(moved)
+        found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
+        outputs = predict(moved)
+        assert_close(found, gradients(model, moved), 1e-4)
+        assert torch.allclose(outputs, model(moved), atol=1e-5)
+        assert torch.allclose(loss, model.loss(model(moved), moved.labels), atol=1e-5)
+    # A batch whose bag outgrows the graph of its shape is captured again.
+    for texts in (
+        ["ab" * 40] * 8,
+        [str(n) * 20 + "".join(map(chr, range(40, 100))) for n in range(8)],
+    ):
+        batch = collate(compress_many(texts, "none"), [0, 1] * 4, counted=data.counted).to("cuda")
+        step(batch)
+        found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
+        assert_close(found, gradients(model, batch), 1e-4)
+
+
+def test_training_on_the_device_counts_and_drops() -> None:
+    split = samples.load("kjv").train
+    corpus = Corpus.from_documents(split.documents[:400], split.labels[:400])
+    config = TrainingConfig(model="both", embedding_size=32, width=32, epochs=2, device="cuda")
+    config = replace(config, grammar_dropout=0.2, ngram_dropout=0.3, learning_rate=5e-3)
+    for graphs in (True, False):
+        trained = train(corpus, replace(config, graphs=graphs))
+        assert trained.history[-1]["valid"]["accuracy"] > 0.6
 
 
 @pytest.mark.parametrize("sequence_model", SEQUENCE_MODELS)

@@ -5,6 +5,7 @@ That graphs themselves give what models give is tested where there is a GPU (tes
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -37,6 +38,9 @@ def roomy(batch: Batch, others: list[Batch]) -> Batch:
     for each in [batch, *others]:
         room = _make_room(sizes(each), room)
     longest = max(each.symbols.shape[1] for each in [batch, *others])
+    bags = [each.bag for each in [batch, *others] if each.bag is not None]
+    fullest = max(bags, key=lambda bag: len(bag.counts), default=None)
+    batch = replace(batch, bag=fullest)
     return _static(batch, (len(batch), _padded_length(longest)), room)
 
 
@@ -47,10 +51,18 @@ def test_a_batch_in_a_larger_one_is_the_same_to_a_model(
 ) -> None:
     count = len(texts)
     others = data.draw(st.lists(st.text("abc", max_size=90), min_size=count, max_size=count))
-    one, other = (collate(compress_many(t), labels=[0] * count) for t in (texts, others))
     torch.manual_seed(0)
+    kind = data.draw(st.sampled_from(["sequence", "both", "ngram"]))
     config = ModelConfig(256, 2, composer=composer, embedding_size=8, width=6, identity_buckets=5)
+    config = replace(config, model=kind, ngrams=2, phrases=2, ngram_buckets=20, ngram_rows=40)
     model = GrammarModel(config).double()
+    if model.bag is not None:
+        model.bag.learn(torch.arange(1, 41), 50)
+        torch.nn.init.normal_(model.bag.table)
+    one, other = (
+        collate(compress_many(t), labels=[0] * count, counted=config.counted)
+        for t in (texts, others)
+    )
     large = roomy(one, [other])
     # The other one first, so that anything it leaves behind would be seen.
     for batch in (other, one):

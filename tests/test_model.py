@@ -390,3 +390,101 @@ def test_regression_targets_keep_their_digits_under_autocast() -> None:
 @pytest.mark.parametrize("name", SEQUENCE_MODELS)
 def test_no_documents_give_no_outputs(name: str) -> None:
     assert small_model(sequence_model=name)(collate(compress_many([]))).shape == (0, 3)
+
+
+# Models that count
+
+
+def counting_model(kind: str, texts: list[str], **changes: Any) -> GrammarModel:
+    """A model that knows the n-grams of some texts, of random numbers."""
+    chosen = {"model": kind, "ngrams": 3, "phrases": 2, "ngram_buckets": 500} | changes
+    counted = ModelConfig(**(SMALL | chosen)).counted
+    assert counted is not None
+    found = np.bincount(counted.of(compress_many(texts)).indices, minlength=counted.columns)
+    model = small_model(**chosen, ngram_rows=int(np.count_nonzero(found)))
+    assert model.bag is not None
+    model.bag.learn(torch.from_numpy(found), len(texts))
+    nn.init.normal_(model.bag.table)
+    return model
+
+
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+@pytest.mark.parametrize("codec", ["repair", "lzd", "none"])
+def test_merging_and_batch_mates_change_nothing_that_is_counted(
+    kind: str, codec: CodecName
+) -> None:
+    model = counting_model(kind, TEXTS[:3]).double()
+    grammars, counted = compress_many(TEXTS, codec), model.config.counted
+    merged = outputs_and_gradients(model, collate(grammars, counted=counted))
+    apart = outputs_and_gradients(model, collate(grammars, merge=False, counted=counted))
+    assert_same(merged, apart, 1e-10)
+    alone = [model(collate(grammars[i : i + 1], counted=counted)) for i in range(len(TEXTS))]
+    assert (torch.cat(alone) - merged[0]).abs().max() < 1e-10
+
+
+def test_both_is_the_sum_of_the_two() -> None:
+    model = counting_model("both", TEXTS)
+    batch = collate(compress_many(TEXTS), counted=model.config.counted)
+    assert model.bag is not None
+    assert batch.bag is not None
+    sequence = GrammarModel(ModelConfig(**SMALL))
+    shared = {n: w for n, w in model.state_dict().items() if not n.startswith("bag.")}
+    sequence.load_state_dict(shared)
+    wanted = sequence(batch) + model.bag(batch.bag, len(batch))
+    assert torch.allclose(model(batch), wanted, atol=1e-6)
+    alone = counting_model("ngram", TEXTS)
+    assert [name for name, _ in alone.named_parameters()] == ["bag.table", "bag.bias"]
+    assert alone.bag is not None
+    assert torch.equal(alone(batch), alone.bag(batch.bag, len(batch)))
+
+
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+def test_models_that_count_are_saved(kind: str, tmp_path: Path) -> None:
+    model = counting_model(kind, TEXTS).eval()
+    model.save_pretrained(tmp_path)
+    loaded = GrammarModel.from_pretrained(tmp_path)
+    assert loaded.config == model.config
+    batch = collate(compress_many([*TEXTS, "unknown words"]), counted=loaded.config.counted)
+    assert torch.equal(loaded(batch), model(batch))
+    told = (tmp_path / "README.md").read_text()
+    assert "n-grams of up to 3 letters" in told
+    assert ("composer\n(`grc`)" in told) == (kind == "both")
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    assert torch.equal(copied(batch), model(batch))
+
+
+def test_files_cannot_name_rows_that_there_are_not(tmp_path: Path) -> None:
+    model = counting_model("ngram", TEXTS)
+    assert model.bag is not None
+    model.bag.places[7] = 10**6
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"model\.safetensors: bag\.places is from 0 to 1000000"):
+        GrammarModel.from_pretrained(tmp_path)
+
+
+def test_batches_without_what_is_counted_are_refused() -> None:
+    for kind in ("ngram", "both"):
+        model = counting_model(kind, TEXTS)
+        with pytest.raises(ModelError, match=r"pass counted=model\.config\.counted to collate"):
+            model(collate(compress_many(TEXTS)))
+        other = compress_many(["ACGT"], alphabet="dna")
+        with pytest.raises(ModelError, match="for 256 terminals, the batch has 4"):
+            model(collate(other, counted=model.config.counted))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"model": "bag"}, "model must be one of sequence, ngram, both, not 'bag'"),
+        ({"ngrams": 0}, "ngrams must be an integer from 1 to 64"),
+        ({"ngrams": 65}, "ngrams must be an integer from 1 to 64"),
+        ({"phrases": -1}, "phrases must be an integer from 0 to 64"),
+        ({"ngram_buckets": 0}, "ngram_buckets must be"),
+        ({"ngram_buckets": 10, "ngram_rows": 21}, "ngram_rows must be an integer from 0 to 20"),
+        ({"ngram_dropout": 1.0}, "ngram_dropout must be at least 0 and less than 1"),
+        ({"ngram_dropout": "x"}, "ngram_dropout must be a number"),
+    ],
+)
+def test_what_counting_models_cannot_be(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ModelError, match=told):
+        ModelConfig(**(SMALL | {"model": "both"} | changes))

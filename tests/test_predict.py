@@ -87,6 +87,29 @@ def test_answers_do_not_depend_on_batches(composer: str, sequence_model: str) ->
         np.testing.assert_allclose(found, alone, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+def test_answers_of_models_that_count_do_not_depend_on_batches(kind: str) -> None:
+    chosen: dict[str, Any] = {"model": kind, "ngrams": 3, "phrases": 2, "ngram_buckets": 99}
+    grammars = compress_many(TEXTS)
+    model = make_model(**chosen, ngram_rows=198)
+    assert model.bag is not None
+    model.bag.learn(torch.arange(1, 199), 200)
+    torch.nn.init.normal_(model.bag.table)
+    counted = model.config.counted
+    with torch.no_grad():
+        found = [model(collate(grammars[k : k + 1], counted=counted)) for k in range(len(grammars))]
+    alone = torch.cat(found).numpy()
+    assert np.ptp(alone, axis=0).min() > 0.1
+    for options in (
+        {},
+        {"batch_size": 1},
+        {"batch_size": 7, "workers": 2},
+        {"budget": 100, "cache": 500},
+    ):
+        predictor = make_predictor(model, **options)
+        np.testing.assert_allclose(predictor.outputs(TEXTS), alone, rtol=0, atol=1e-5)
+
+
 def test_order_does_not_matter() -> None:
     order = np.random.default_rng(3).permutation(len(TEXTS))
     predictor = make_predictor(batch_size=5, cache=1000)

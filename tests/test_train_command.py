@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -167,9 +168,14 @@ def test_errors_are_one_line(folder: Path, tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1].endswith("go on with --resume, or choose another folder")
 
 
-def test_two_processes_are_as_good_as_one(folder: Path, tmp_path: Path) -> None:
+COUNTING = ["--ngrams", "3", "--ngram-buckets", "5000", "--grammar-dropout", "0.3"]
+
+
+@pytest.mark.parametrize("kind", ["sequence", "both"])
+def test_two_processes_are_as_good_as_one(folder: Path, tmp_path: Path, kind: str) -> None:
     """The same global batches give the same weights, and only one process writes and prints."""
     words = ["train", str(folder / "train.parquet"), "--dropout", "0", "--checkpoint-minutes", "0"]
+    words += ["--model", kind, *(COUNTING if kind == "both" else [])]
     two = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "laconic"]
     done = run(*two, *words, "-o", tmp_path / "two", *SMALL[:-1], "8")
     assert done.stdout.count("epoch  train loss") == 1
@@ -182,6 +188,36 @@ def test_two_processes_are_as_good_as_one(folder: Path, tmp_path: Path) -> None:
     for a, b in zip(mine[:-1], theirs[:-1], strict=True):
         assert b["train_loss"] == pytest.approx(a["train_loss"], abs=1e-6)
         assert b["valid_loss"] == pytest.approx(a["valid_loss"], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+def test_every_command_takes_models_that_count(
+    folder: Path, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    laconic("train", folder / "train.parquet", "-o", out, *SMALL, *COUNTING, "--model", kind)
+    told = Run.open(out)
+    assert told.config.model == kind
+    laconic("train", folder / "train.parquet", "-o", out, "--resume")
+    capsys.readouterr()
+    laconic("evaluate", out, folder / "test.parquet", "--json")
+    figures = json.loads(capsys.readouterr().out)
+    laconic("predict", out, folder / "test.parquet", "-o", tmp_path / "p.csv", "--batch-size", "7")
+    assert "in the cache" in capsys.readouterr().out or kind == "ngram"
+    with (tmp_path / "p.csv").open() as file:
+        found = [row["prediction"] for row in csv.DictReader(file)]
+    right = [
+        a == b for a, b in zip(found, Corpus.open(folder / "test.parquet").labels, strict=True)
+    ]
+    assert sum(right) / len(right) == pytest.approx(figures["accuracy"])
+    for words in (["--row", "3"], ["--top", "5", "--min-count", "2"]):
+        page = tmp_path / f"{words[0]}.html"
+        laconic("explain", out, folder / "test.parquet", *words, "-o", page, "--json")
+        assert json.loads(capsys.readouterr().out)
+        assert page.exists()
+    laconic("report", out, folder / "run", "-o", tmp_path / "both.html")
+    page = (tmp_path / "both.html").read_text()
+    assert "n-grams 1–3" in page
 
 
 def test_what_is_killed_can_go_on() -> None:

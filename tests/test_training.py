@@ -14,13 +14,15 @@ import numpy as np
 import pytest
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
 from laconic import Corpus, compress_many, samples
 from laconic.batching import GrammarDataset, LengthSampler, collate
+from laconic.expansion import expand_at_random
 from laconic.nn import GrammarModel, pretrained
-from laconic.training.checkpoint import Checkpoints
+from laconic.training.checkpoint import CheckpointError, Checkpoints
 from laconic.training.config import ConfigError, TrainingConfig
-from laconic.training.data import LabelError, Labels, Part
+from laconic.training.data import LabelError, Labels, Part, split
 from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
 from laconic.training.run import Run, RunError
 from laconic.training.schedule import learning_rate
@@ -219,6 +221,103 @@ def test_bf16(corpus: Corpus) -> None:
     assert math.isfinite(trained.history[0]["train_loss"])
     # Accelerate remembers the precision of a process: the next training must have its own.
     assert same(train(corpus, replace(TINY, epochs=1)), train(corpus, replace(TINY, epochs=1)))
+
+
+# Models that count, and grammar dropout
+
+COUNTING = replace(TINY, ngrams=3, phrases=3, ngram_buckets=5000, ngram_dropout=0.2)
+
+
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+def test_models_that_count(kind: Any, corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(COUNTING, model=kind, grammar_dropout=0.3, learning_rate=0.01)
+    one = train(corpus, config, tmp_path / "run")
+    assert same(one, train(corpus, config))
+    assert not same(one, train(corpus, replace(config, seed=6)))
+    losses = [line["train_loss"] for line in one.history[:-1]]
+    assert losses == sorted(losses, reverse=True)
+    assert one.model.bag is not None
+    assert one.model.config.ngram_rows == len(one.model.bag.idf) - 1 > 300
+    learned = one.model.bag.table.detach().any(1)
+    assert learned[1:].float().mean() > 0.9, "but for what dropout left out"
+    assert not learned[0]
+    run = Run.open(tmp_path / "run")
+    for name, weight in run.model().state_dict().items():
+        assert torch.equal(weight, weights(one)[name])
+
+
+def test_rows_are_what_two_training_documents_have(corpus: Corpus) -> None:
+    trained = train(corpus, replace(COUNTING, model="ngram", epochs=1))
+    bag, counted = trained.model.bag, trained.model.config.counted
+    assert bag is not None
+    assert counted is not None
+    rows, _ = split(trained.labels, trained.labels.numbers(corpus.labels), 0.2, TINY.seed)
+    counts = counted.of(corpus.grammars.take(rows))
+    frequencies = np.bincount(counts.indices, minlength=counted.columns)
+    assert ((bag.places.numpy() > 0) == (frequencies >= 2)).all()
+    known = frequencies[frequencies >= 2]
+    wanted = np.log((1 + len(rows)) / (1 + known)) + 1
+    np.testing.assert_allclose(bag.idf.numpy(), [0, *wanted], rtol=1e-6)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_counting_and_dropping_resumed(corpus: Corpus, tmp_path: Path, workers: int) -> None:
+    config = replace(COUNTING, model="both", grammar_dropout=0.4, checkpoint_minutes=0.0)
+    whole = train(corpus, config)
+    config = replace(config, workers=workers)
+    for at in ((1, 2), (2, 3)):
+        with pytest.raises(Stop):
+            train(corpus, config, tmp_path / "run", resume=True, progress=stop_at(*at))
+    assert same(train(corpus, config, tmp_path / "run", resume=True), whole)
+
+
+def test_a_checkpoint_cannot_name_rows_that_there_are_not(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(COUNTING, model="ngram", checkpoint_minutes=0.0)
+    with pytest.raises(Stop):
+        train(corpus, config, tmp_path / "run", progress=stop_at(2, 1))
+    file = Run.open(tmp_path / "run").checkpoints.whole()[-1] / "model.safetensors"
+    tensors = load_file(file)
+    tensors["bag.places"][0] = -5
+    save_file(tensors, file)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged: bag\.places"):
+        train(corpus, config, tmp_path / "run", resume=True)
+
+
+def test_dropped_grammars_are_what_a_step_reads(corpus: Corpus) -> None:
+    """One step by hand, on the sequences that the seed, the epoch and the rows give."""
+    config = replace(TINY, epochs=1, dropout=0.0, holdout=0.0, batch_size=200, grammar_dropout=0.5)
+    trained = train(corpus, config)
+    labels = Labels.of(corpus.labels)
+    rows = np.arange(len(corpus))
+    read = expand_at_random(corpus.grammars, 0.5, [config.seed, 0], rows)
+    assert len(read.sequence) > 1.2 * len(corpus.grammars.sequence)
+    torch.manual_seed(config.seed)
+    model = GrammarModel(config.model_config(256, labels.outputs, labels.task))
+    optimizer = torch.optim.Adam(model.parameters(), learning_rate(config, 0, 1))
+    loss = model.loss(model(collate(read)), torch.from_numpy(labels.numbers(corpus.labels)))
+    assert trained.history[0]["train_loss"] == pytest.approx(loss.item(), abs=1e-6)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(weights(trained)[name], weight, atol=1e-5, rtol=0)
+
+
+def test_counting_in_bf16_and_with_other_tasks() -> None:
+    rng = np.random.default_rng(0)
+    shares = rng.random(150)
+    texts = ["".join(rng.choice(["a", "b"], 60, p=[p, 1 - p])) for p in shares]
+    config = replace(COUNTING, model="ngram", learning_rate=0.01, epochs=8, ngram_dropout=0.0)
+    numbers = Corpus.from_documents(texts, 100 + 50 * shares)
+    assert train(numbers, config).history[-1]["valid"]["r2"] > 0.5
+    several = [["many a"] * (p > 0.5) + ["some b"] * (p < 0.6) for p in shares.tolist()]
+    lists = train(Corpus.from_documents(texts, several), config)
+    assert lists.history[-1]["valid"]["micro_f1"] > 0.85
+    rounded = train(numbers, replace(config, precision="bf16", model="both"))
+    assert rounded.history[-1]["valid"]["r2"] > 0.5
+    nothing = Corpus.from_documents(["a", "b", "", "c"], [0, 1, 0, 1])
+    empty = train(nothing, replace(config, holdout=0.0))
+    assert empty.model.config.ngram_rows == 0, "no n-gram is in two documents"
 
 
 # What goes wrong

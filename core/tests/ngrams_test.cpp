@@ -4,6 +4,7 @@
 #include <map>
 
 #include "check.hpp"
+#include "fingerprint.hpp"
 #include "lzd.hpp"
 #include "repair.hpp"
 #include "texts.hpp"
@@ -188,6 +189,65 @@ void check_threads() {
     CHECK(known(1).data.size() > documents.size() && same(known(1), known(3)), "known");
 }
 
+// The column of a text, by the definition of fingerprint.hpp, letter by letter.
+std::int32_t column_of(std::span<const Symbol> text, std::uint32_t columns) {
+    std::uint64_t hash = 0;
+    for (Symbol letter : text) hash = hash * Fingerprint::kBase + static_cast<std::uint64_t>(letter) + 1;
+    return static_cast<std::int32_t>(mixed(hash) % columns);
+}
+
+// Where each symbol of a sequence begins in the text, and where the last one ends.
+std::vector<std::size_t> bounds_of(const GrammarView& grammar) {
+    std::vector<std::size_t> lengths(static_cast<std::size_t>(grammar.alphabet_size), 1), bounds{0};
+    for (std::size_t k = 0; k < grammar.rule_count(); ++k)
+        lengths.push_back(lengths[static_cast<std::size_t>(grammar.rules[2 * k])] +
+                          lengths[static_cast<std::size_t>(grammar.rules[2 * k + 1])]);
+    for (Symbol symbol : grammar.sequence) bounds.push_back(bounds.back() + lengths[static_cast<std::size_t>(symbol)]);
+    return bounds;
+}
+
+void check_phrases() {
+    Random random(17);
+    const std::function<void()> poll = [] {};
+    for (int round = 0; round < 150; ++round) {
+        const Symbol letters = static_cast<Symbol>(random.between(1, 5));
+        const std::string input = "phrases, round " + std::to_string(round);
+        const PhraseOptions options{random.between(1, 6), random.between(1, 9), 9 + random.below(70),
+                                    random.below(2) == 0 ? 1u + random.below(5) : 0x7FFFFFFFu};
+        std::vector<Text> texts;
+        std::vector<Output> outputs(random.below(80));
+        for (Output& out : outputs) {
+            const auto kind = static_cast<Kind>(random.below(static_cast<std::uint32_t>(Kind::count)));
+            texts.push_back(make_text(kind, random, random.below(3) * random.below(90), letters));
+            const std::span<const Symbol> text(texts.back());
+            if (round % 2 == 0)
+                Repair().compress(text, letters, {}, out);
+            else
+                Lzd().compress(text, letters, LzdLetters::known, out);
+        }
+        std::vector<GrammarView> documents;
+        for (Output& out : outputs)
+            documents.push_back(
+                {letters, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
+        const SparseCounts counts = count_phrases(options, documents, {1 + random.below(3), poll});
+        for (std::size_t d = 0; d < documents.size(); ++d) {
+            const std::vector<std::size_t> bounds = bounds_of(documents[d]);
+            std::map<std::int32_t, std::int64_t> wanted, found;
+            for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+                for (std::size_t j = i + 1; j < bounds.size() && j - i <= options.most; ++j) {
+                    const std::size_t length = bounds[j] - bounds[i];
+                    if (length < options.shortest || length > options.longest) continue;
+                    ++wanted[column_of(std::span<const Symbol>(texts[d]).subspan(bounds[i], length), options.columns)];
+                }
+            }
+            const auto end = static_cast<std::size_t>(counts.indptr[d + 1]);
+            for (auto at = static_cast<std::size_t>(counts.indptr[d]); at < end; ++at)
+                CHECK(found.emplace(counts.indices[at], counts.data[at]).second, input);
+            CHECK(found == wanted, input);
+        }
+    }
+}
+
 void check_limits() {
     const Reading reading(1, 0, false), strands(1, 0, true);
     const std::function<void()> poll = [] {};
@@ -202,6 +262,12 @@ void check_limits() {
         counter.finish(labour);
         return counter.totals()[0];
     };
+    const Text sequence{70, 2, 1, 70};
+    const std::vector<GrammarView> huge{{1, rules, sequence}};
+    const SparseCounts phrases = count_phrases({4, 1, 64, 1000}, huge, labour);
+    std::int64_t sum = 0;
+    for (std::int64_t count : phrases.data) sum += count;
+    CHECK(sum == 3, "what is longer than a phrase may be counts nothing, even beyond 64 bits");
     CHECK(counted(reading, 62, 1) == (std::int64_t{1} << 62) - 1, "2^62 letters");
     CHECK_THROWS(counted(reading, 62, 2), GrammarError, "together");
     CHECK_THROWS(counted(reading, 63, 1), GrammarError, "document 0");
@@ -215,6 +281,7 @@ void check_limits() {
 int main() {
     laconic::test::check_batches();
     laconic::test::check_threads();
+    laconic::test::check_phrases();
     laconic::test::check_limits();
     return laconic::test::report("ngrams");
 }

@@ -17,10 +17,10 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(reason) from error
 from pyarrow import types
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
 from laconic.arrays import Int64s
-from laconic.bags import Counted
+from laconic.bags import Counted, mixed
 from laconic.corpus import Corpus
 from laconic.expansion import expand_at_random
 from laconic.forest import plant
@@ -150,8 +150,9 @@ def collate(
     )
 
 
-def _bag(grammars: Grammars, counted: Counted) -> Bag:
-    counts = counted.of(grammars)
+def _bag(grammars: Grammars, counted: Counted, threads: int | None = None) -> Bag:
+    # A loader's workers are as many as there are processors for, without threads of their own.
+    counts = counted.of(grammars, 1 if get_worker_info() is not None else threads)
     documents = np.repeat(np.arange(len(grammars)), np.diff(counts.indptr))
     return Bag(
         torch.from_numpy(documents),
@@ -165,10 +166,7 @@ def _terminal_hashes(alphabet_size: int) -> npt.NDArray[np.uint64]:
 
     The polynomial of such a text is its terminal plus 1, which MurmurHash3's end then spreads.
     """
-    hashes = np.arange(1, alphabet_size + 1, dtype=np.uint64)
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        hashes = (hashes ^ hashes >> np.uint64(33)) * np.uint64(factor)
-    return hashes ^ hashes >> np.uint64(33)
+    return mixed(np.arange(1, alphabet_size + 1, dtype=np.uint64))
 
 
 def _labels(labels: Numbers, documents: int) -> Tensor:
@@ -224,6 +222,8 @@ class GrammarDataset(Dataset[Batch]):
     """What of n-grams and phrases goes into batches; a model's config says what it needs."""
     dropout = 0.0
     """Share of symbols that rows with a seed (Rows) have expanded at random."""
+    threads: int | None = None
+    """That count n-grams; by default as many as there are processors."""
 
     def __init__(
         self, source: Grammars | Corpus, labels: Numbers | None = None, merge: bool = True
@@ -254,13 +254,14 @@ class GrammarDataset(Dataset[Batch]):
         grammars = self.grammars.take(places)
         places = places.astype(np.int64) % max(1, len(self))
         labels = None if self.labels is None else self.labels[torch.from_numpy(places)]
+        read = grammars
         if self.dropout and isinstance(rows, Rows):
             read = expand_at_random(grammars, self.dropout, rows.seed, places)
-            batch = collate(read, labels, places, self.merge)
-            # Of the documents as they are: their n-grams are the same, but phrases would change.
-            bag = None if self.counted is None else _bag(grammars, self.counted)
-            return replace(batch, bag=bag)
-        return collate(grammars, labels, places, self.merge, self.counted)
+        batch = collate(read, labels, places, self.merge)
+        if self.counted is None:
+            return batch
+        # Of the documents as they are: their n-grams are the same, but phrases would change.
+        return replace(batch, bag=_bag(grammars, self.counted, self.threads))
 
     def __repr__(self) -> str:
         labels = "without labels" if self.labels is None else f"labels {list(self.labels.shape)}"

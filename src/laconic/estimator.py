@@ -66,6 +66,12 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         direction: str = "both",
         dropout: float = 0.5,
         pooling: str = "max",
+        model: str = "sequence",
+        ngrams: int = 5,
+        phrases: int = 4,
+        ngram_buckets: int = 1 << 20,
+        ngram_dropout: float = 0.0,
+        grammar_dropout: float = 0.0,
         max_epochs: int = 10,
         batch_size: int = 64,
         learning_rate: float = 1e-3,
@@ -88,6 +94,12 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         self.direction = direction
         self.dropout = dropout
         self.pooling = pooling
+        self.model = model
+        self.ngrams = ngrams
+        self.phrases = phrases
+        self.ngram_buckets = ngram_buckets
+        self.ngram_dropout = ngram_dropout
+        self.grammar_dropout = grammar_dropout
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -220,7 +232,9 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     document may have several. The share `holdout` of the documents tells which epoch was best, and
     fit stops after `patience` epochs that were not better; with holdout=0 the last epoch's model
     stays. `preset` is one of laconic.training.config's; parameters that are not at their default
-    win over it. `settings` are more fields of TrainingConfig. `verbose` prints a line per epoch.
+    win over it. `model` "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to
+    `phrases` symbols, instead of reading sequences; "both" adds the two. `settings` are more fields
+    of TrainingConfig. `verbose` prints a line per epoch.
 
     After fit: classes_ (sorted), model_ (a GrammarModel: save_pretrained writes it), codec_,
     alphabet_, labels_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (from 1).

@@ -82,6 +82,11 @@ class Vocabulary:
         none = frozen(np.zeros(len(given), np.int64))
         return cls(np.frombuffer(data, "<u4").astype(np.uint32), offsets, none, none)
 
+    @property
+    def spelled(self) -> tuple[UInt32s, Int64s]:
+        """Code points and offsets: N-gram k is points[offsets[k]:offsets[k + 1]]."""
+        return self._points, self._offsets
+
     def names(self) -> list[str]:
         """Return the n-grams, by column."""
         text = self._points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")

@@ -19,6 +19,7 @@ __all__ = [
     "lzd",
     "ngrams",
     "none",
+    "phrases",
     "repair",
 ]
 
@@ -245,4 +246,21 @@ def ngrams(
                 other = "".join(complements.get(letter, letter) for letter in reversed(piece))
                 piece = min(piece, other)
             counts[piece] += 1
+    return counts
+
+
+def phrases(
+    alphabet_size: int, rules: Rules, sequence: Sequence[int], most: int, low: int, high: int
+) -> Counter[tuple[int, ...]]:
+    """Count what runs of 1 to `most` neighbours in a sequence stand for: `low` to `high` letters.
+
+    >>> sorted(phrases(2, [(0, 1)], [2, 0, 2], most=2, low=2, high=3).items())
+    [((0, 0, 1), 1), ((0, 1), 2), ((0, 1, 0), 1)]
+    """
+    counts: Counter[tuple[int, ...]] = Counter()
+    for begin in range(len(sequence)):
+        for end in range(begin + 1, min(begin + most, len(sequence)) + 1):
+            letters = tuple(expand(rules, list(sequence[begin:end]), alphabet_size))
+            if low <= len(letters) <= high:
+                counts[letters] += 1
     return counts

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-_STRONGEST = 20  # phrases of one document that are listed
+_STRONGEST = 20  # phrases, and n-grams, of one document that are listed
 
 
 def explain(
@@ -44,6 +44,8 @@ def explain(
     debug: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Show which phrases of a document decided, or which speak most for each class.
+
+    Of models that count n-grams, these too, with exactly what they add.
 
     laconic explain runs/reviews new.csv --row 3 -o why.html
 
@@ -210,6 +212,8 @@ def _print_document(found: Explanation) -> None:
         text.append(visible(piece.text), style=f"black on rgb({red},{green},{blue})")
     console.print(text)
     _print_phrases("strongest phrases", found.phrases()[:_STRONGEST], "score")
+    if found.ngrams:
+        _print_phrases("strongest n-grams", found.ngrams[:_STRONGEST], "score")
 
 
 def _print_phrases(title: str, phrases: Sequence[Phrase], score: str) -> None:
@@ -217,10 +221,13 @@ def _print_phrases(title: str, phrases: Sequence[Phrase], score: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from laconic.cli.explain_page import shared
+
     table = Table(title=Text(title), title_justify="left", box=None)
     table.add_column(score, justify="right")
     table.add_column("times", justify="right")
     table.add_column("phrase")
     for phrase in phrases:
-        table.add_row(f"{phrase.score:+.4f}", f"{phrase.count:,}", Text(repr(phrase.text)))
+        shown = Text(repr(phrase.text) + shared(phrase))
+        table.add_row(f"{phrase.score:+.4f}", f"{phrase.count:,}", shown)
     Console(highlight=False).print(table)

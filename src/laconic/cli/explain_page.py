@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from laconic.training.explain import Explanation, Phrase, Piece
 
-__all__ = ["document_page", "lists_page", "shade", "visible"]
+__all__ = ["document_page", "lists_page", "shade", "shared", "visible"]
 
 _FOR, _AGAINST = (67, 147, 195), (214, 96, 77)  # told apart by nearly every eye
 # What is no character of a page or would command a terminal, as a picture of itself.
@@ -59,11 +59,20 @@ def visible(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+def shared(phrase: Phrase) -> str:
+    """Return what else a counted phrase's score is of, to be put behind it."""
+    if not phrase.others:
+        return ""
+    more = f" and {len(phrase.others) - 3} more" if len(phrase.others) > 3 else ""
+    return f" (together with {', '.join(map(repr, phrase.others[:3]))}{more})"
+
+
 def document_page(found: Explanation, source: str, most: int) -> str:
     """Return the page of one document: its text coloured, and the `most` strongest phrases."""
     what = "the value" if found.target is None else f"“{_safe(str(found.target))}”"
     strongest = max((abs(piece.score) for piece in found.pieces), default=0.0)
     explained = "The scores add up to the difference." if found.method == "integrated" else ""
+    without = " and no n-grams" if found.ngrams else ""
     body = [
         f"<h1>Prediction: {_safe(_spelled(found.prediction))}</h1>",
         f'<p class="muted">{_safe(source)} · {found.method}</p>',
@@ -72,9 +81,12 @@ def document_page(found: Explanation, source: str, most: int) -> str:
         "<span>for</span></p>",
         f'<div class="document">{"".join(_span(piece, strongest) for piece in found.pieces)}</div>',
         f'<p class="muted">The model gives {found.value:.4g}, and {found.base:.4g} for a document '
-        f"of zero vectors. {explained}</p>",
+        f"of zero vectors{without}. {explained}</p>",
         f"<h2>Strongest phrases</h2>{_phrases(found.phrases()[:most], 'score')}",
     ]
+    if found.ngrams:
+        # What is counted is told apart from symbols: its scores are exact, and overlap.
+        body.append(f"<h2>Strongest n-grams</h2>{_phrases(found.ngrams[:most], 'score')}")
     return _page(f"{_spelled(found.prediction)} – {source}", body)
 
 
@@ -134,7 +146,7 @@ def _phrases(phrases: Sequence[Phrase], score: str) -> str:
         return '<p class="muted">None occurs often enough.</p>'
     rows = [
         f'<tr><td class="number">{phrase.score:+.4f}</td><td class="number">{phrase.count:,}</td>'
-        f'<td class="phrase">{_safe(repr(phrase.text))}</td></tr>'
+        f'<td class="phrase">{_safe(repr(phrase.text) + shared(phrase))}</td></tr>'
         for phrase in phrases
     ]
     head = f"<tr><th>{score}</th><th>times</th><th>phrase</th></tr>"

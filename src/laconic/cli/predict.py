@@ -304,5 +304,5 @@ def _report(
     more = f", and {len(tally) - 10} more" if len(tally) > 10 else ""
     classes = f"; {shown}{more}" if tally else ""
     print(f"{path}: {several(count, 'document')}, {seconds:.1f} s{classes}")
-    if info.capacity:
+    if info.hits + info.misses:
         print(f"  {info.hit_rate:.0%} of {info.hits + info.misses:,} symbols were in the cache")

@@ -58,6 +58,8 @@ def train(
 
     laconic train reviews.parquet -o runs/reviews
 
+    laconic train reviews.parquet -o runs/counted --model ngram --ngrams 6
+
     laconic train reviews.parquet -o runs/big --config big.toml --composer dual_gru --resume
 
     torchrun --nproc-per-node 8 -m laconic train corpus/ -o runs/many

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from laconic.batching import Bag
+from laconic.nn.config import ModelError
 
 __all__ = ["NgramBag"]
 
@@ -42,6 +45,7 @@ class NgramBag(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("places", torch.zeros(columns, dtype=torch.int32))
         self.register_buffer("idf", torch.zeros(1 + rows))
+        self.register_load_state_dict_post_hook(_check_places)  # type: ignore[no-untyped-call]
 
     def learn(self, frequencies: Tensor, documents: int) -> None:
         """Give rows to columns that occur, int64 [columns], in some of so many documents."""
@@ -55,25 +59,71 @@ class NgramBag(nn.Module):
 
     def forward(self, bag: Bag, documents: int) -> Tensor:
         """Return float [documents, outputs]."""
-        rows = self.places.index_select(0, bag.buckets).long()
+        rows = self.rows(bag)
         weights = self.dropout(self.weights(bag, rows, documents))
-        sums = _sums(self.table, rows, weights, bag.documents, documents)
+        entries = self.table, rows, weights, bag.documents, documents
+        sums: Tensor = _Sums.apply(*entries)  # type: ignore[no-untyped-call]
         return self.bias + self.scale * sums
+
+    def rows(self, bag: Bag) -> Tensor:
+        """Return the row of every entry, int64 [K]; 0 for what has none."""
+        return self.places.index_select(0, bag.buckets).long()
+
+    def added(self, bag: Bag, documents: int) -> tuple[Tensor, Tensor]:
+        """Return what every entry adds to the outputs, float [K, outputs], and whether it can.
+
+        Their sum over a document and the bias are what forward returns without dropout.
+        """
+        rows = self.rows(bag)
+        weights = self.weights(bag, rows, documents)
+        return self.scale * weights[:, None] * self.table.index_select(0, rows), rows > 0
 
     def weights(self, bag: Bag, rows: Tensor, documents: int) -> Tensor:
         """Return the weight of every entry, float [K]; 0 for what counts 0 or has no row."""
-        known = (1 + bag.counts.clamp(min=1).log()) * self.idf.index_select(0, rows)
+        counts = bag.counts.to(self.idf.dtype).clamp(min=1)
+        known = (1 + counts.log()) * self.idf.index_select(0, rows)
         known = known.masked_fill(bag.counts == 0, 0)
         squares = known.new_zeros(documents).index_add(0, bag.documents, known.square())
         shares = known * squares.clamp(min=1e-12).rsqrt().index_select(0, bag.documents)
         return shares.to(self.table.dtype)
 
 
-def _sums(table: Tensor, rows: Tensor, weights: Tensor, documents: Tensor, count: int) -> Tensor:
-    """Return the weighted sums of rows of each document, float [count, outputs]."""
-    if table.is_cuda:
-        # In CUDA graphs nothing may be sorted, as embedding_bag does for its gradient.
-        values = table.index_select(0, rows) * weights[:, None]
-        return values.new_zeros(count, values.shape[1]).index_add(0, documents, values)
-    starts = torch.searchsorted(documents, torch.arange(count))
-    return F.embedding_bag(rows, table, starts, mode="sum", per_sample_weights=weights)
+class _Sums(torch.autograd.Function):
+    """Weighted sums of rows of a table for each document, float [count, outputs].
+
+    The gradient, too, is added up in place: embedding_bag sorts for it, which takes twice as long
+    and cannot be captured in a CUDA graph.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, table: Tensor, rows: Tensor, weights: Tensor, documents: Tensor, count: int
+    ) -> Tensor:
+        ctx.save_for_backward(rows, weights, documents)
+        ctx.size = len(table)
+        if table.is_cuda:
+            values = table.index_select(0, rows) * weights[:, None]
+            return values.new_zeros(count, values.shape[1]).index_add_(0, documents, values)
+        if (documents.diff() < 0).any():
+            # Room that graphs leave for more entries is not in order.
+            order = documents.argsort(stable=True)
+            rows, weights, documents = rows[order], weights[order], documents[order]
+        starts = torch.searchsorted(documents, torch.arange(count))
+        return F.embedding_bag(rows, table, starts, mode="sum", per_sample_weights=weights)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        rows, weights, documents = ctx.saved_tensors
+        values = gradients[0].index_select(0, documents) * weights[:, None]
+        sums = values.new_zeros(ctx.size, values.shape[1]).index_add_(0, rows, values)
+        return sums, None, None, None, None
+
+
+def _check_places(bag: NgramBag, _: object) -> None:
+    """Raise ModelError for rows that there are not: a file may say anything."""
+    places = bag.places
+    if places.is_meta or not len(places):
+        return
+    least, most = int(places.min()), int(places.max())
+    if least < 0 or most >= len(bag.idf):
+        raise ModelError(f"bag.places is from {least} to {most}; there are {len(bag.idf)} rows")

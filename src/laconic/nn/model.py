@@ -109,18 +109,18 @@ class GrammarModel(nn.Module, ModelHubMixin):
 
     def predict_from(self, inputs: Tensor, batch: Batch) -> Tensor:
         """Return the outputs, given what the sequence model reads."""
-        outputs = self._read(inputs, batch)
-        # Bfloat16 would round values to be predicted, and what they are compared with.
-        outputs = outputs.to(torch.promote_types(outputs.dtype, torch.float32))
+        outputs = self.read(inputs, batch)
         return outputs if self.bag is None else outputs + self._counted(batch)
 
-    def _read(self, inputs: Tensor, batch: Batch) -> Tensor:
+    def read(self, inputs: Tensor, batch: Batch) -> Tensor:
+        """Return the outputs as predict_from does, but for what n-grams add."""
         mask = batch.mask
         lengths = batch.node_lengths.index_select(0, batch.symbols.reshape(-1)).view(mask.shape)
         offsets = lengths.cumsum(1) - lengths
         read = self.sequence_model(inputs, mask, batch.counts, offsets)
         outputs: Tensor = self.head(self.dropout(self.pooling(read, mask, lengths)))
-        return outputs
+        # Bfloat16 would round values to be predicted, and what they are compared with.
+        return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
 
     def _check(self, batch: Batch) -> None:
         if batch.alphabet_size != self.config.alphabet_size:

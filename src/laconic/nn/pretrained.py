@@ -76,7 +76,10 @@ def read_weights(path: Path, model: nn.Module, device: str = "cpu") -> None:
     for name, weight in weights.items():
         if weight.dtype != wanted[name].dtype:
             raise ModelError(f"{path}: {name} is {weight.dtype}, not {wanted[name].dtype}")
-    model.load_state_dict(weights, assign=True)
+    try:
+        model.load_state_dict(weights, assign=True)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if tensor.is_meta:
             raise ModelError(f"{name} is not saved with the model; make it a persistent buffer")
@@ -125,16 +128,16 @@ tags:
 ---
 # A grammar model
 
-It reads documents compressed into grammars, without expanding them: a composer
-(`{config.composer}`) computes a vector for every rule, a sequence model
-(`{config.sequence_model}`) reads the compressed sequence. {parameters:,} parameters.
+It reads documents compressed into grammars, without expanding them: {_told(config)}.
+{parameters:,} parameters.
 
 ```python
 from laconic.batching import collate
 from laconic.nn import GrammarModel
 
 model = GrammarModel.from_pretrained("path/to/this/folder")
-scores = model(collate(grammars))  # laconic.compress_many(texts, ...), compressed as in training
+grammars = ...  # laconic.compress_many(texts, ...), compressed as in training
+scores = model(collate(grammars, counted=model.config.counted))
 ```
 
 | setting | value |
@@ -144,3 +147,17 @@ scores = model(collate(grammars))  # laconic.compress_many(texts, ...), compress
 Method: *Learning Directly from Grammar Compressed Text* (Sasaki, Akimoto, Maehara, ICML 2020).
 """
     )
+
+
+def _told(config: ModelConfig) -> str:
+    read = (
+        f"a composer\n(`{config.composer}`) computes a vector for every rule, a sequence model\n"
+        f"(`{config.sequence_model}`) reads the compressed sequence"
+    )
+    phrases = f" and of\nphrases of up to {config.phrases} symbols" if config.phrases else ""
+    counted = f"a linear\nmodel scores the n-grams of up to {config.ngrams} letters{phrases}"
+    return {
+        "sequence": read,
+        "ngram": counted,
+        "both": f"{read};\n{counted}, and the two are added",
+    }[config.model]

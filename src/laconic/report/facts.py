@@ -87,8 +87,23 @@ class RunFacts:
 
     @property
     def composer(self) -> str:
-        """The composer's name; an empty text where there are no rules to compose."""
-        return "" if self.codec == "none" else str(self.config.get("composer") or "")
+        """The composer's name; an empty text where there is nothing to compose."""
+        unread = self.codec == "none" or self.config.get("model") == "ngram"
+        return "" if unread else str(self.config.get("composer") or "")
+
+    @property
+    def sequence_model(self) -> str:
+        """The sequence model's name; an empty text where n-grams are all that is read."""
+        counts_only = self.config.get("model") == "ngram"
+        return "" if counts_only else str(self.config.get("sequence_model") or "")
+
+    @property
+    def ngrams(self) -> str:
+        """The lengths of n-grams that are counted; an empty text where none are."""
+        longest = real(self.config.get("ngrams"))
+        if self.config.get("model") not in ("ngram", "both") or longest is None:
+            return ""
+        return f"1–{longest:g}"
 
     @property
     def classes(self) -> list[str]:

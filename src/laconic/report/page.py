@@ -82,9 +82,8 @@ def _lead(runs: Sequence[RunFacts]) -> str:
         several(known[0], "document") if len(known) == len(documents) == 1 else "",
         tables.listed("codec", [each.codec for each in runs]),
         tables.listed("composer", [each.composer for each in runs]),
-        tables.listed(
-            "sequence model", [str(each.config.get("sequence_model") or "") for each in runs]
-        ),
+        tables.listed("sequence model", [each.sequence_model for each in runs]),
+        tables.listed("n-grams", [each.ngrams for each in runs]),
     ]
     return " · ".join(filter(None, facts))
 

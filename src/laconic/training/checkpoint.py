@@ -143,9 +143,10 @@ class Checkpoints:
             tensors = _read_tensors(path, like, random=position.processes)
             random = {name: tensors.pop(name) for name in list(tensors) if name not in like}
             states = _states(tensors, parameters, fused=bool(optimizer.defaults.get("fused")))
+            path = folder / "model.safetensors"
+            model.load_state_dict(weights)
         except (OSError, ValueError, SafetensorError) as error:
             raise _damaged(path, error, paths) from None
-        model.load_state_dict(weights)
         for name, state in states.items():
             optimizer.state[parameters[name]] = state
         return position, {name.removeprefix("random."): each for name, each in random.items()}

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from torch.utils.data import Sampler
 
 from laconic.arrays import Int64s
-from laconic.bags import Counted
+from laconic.bags import Counted, portions
 from laconic.batching import GrammarDataset, LengthSampler, Rows
 from laconic.corpus import Corpus
 from laconic.training.config import TrainingConfig
@@ -24,7 +24,6 @@ Class: TypeAlias = str | int | bool
 Task: TypeAlias = Literal["classification", "multilabel", "regression"]
 _MOST_CLASSES = 1 << 20
 _SHOWN = 10
-_COUNTED_AT_ONCE = 1000  # documents: more would only take more memory
 
 
 class LabelError(ValueError):
@@ -171,9 +170,9 @@ class Part:
     def frequencies(self, counted: Counted) -> Int64s:
         """Return in how many of the documents each n-gram and phrase occurs, int64 [columns]."""
         total = np.zeros(counted.columns, np.int64)
-        for start in range(0, len(self), _COUNTED_AT_ONCE):
-            grammars = self.dataset.grammars.take(self.rows[start : start + _COUNTED_AT_ONCE])
-            total += np.bincount(counted.of(grammars).indices, minlength=counted.columns)
+        for rows in portions(self.dataset.grammars, self.rows):
+            counts = counted.of(self.dataset.grammars.take(rows))
+            total += np.bincount(counts.indices, minlength=counted.columns)
         return total
 
     def __len__(self) -> int:

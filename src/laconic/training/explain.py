@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from itertools import chain
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
@@ -14,17 +14,16 @@ import torch
 from torch import Tensor
 
 from laconic.alphabet import Alphabet, Document
-from laconic.arrays import Int64s
 from laconic.batching import Batch, GrammarDataset, LengthSampler, collate
 from laconic.grammar import Grammar, Grammars
+from laconic.training.explain_ngrams import CountedTable, scored_columns, spread, value_function
+from laconic.training.phrase_table import Phrase, PhraseTable, symbol_lengths
 from laconic.training.predict import Documents, Predictor
 
 __all__ = ["Explanation", "Method", "Phrase", "Piece", "explain", "top_phrases"]
 
 Method: TypeAlias = Literal["gradient", "integrated"]
 Floats: TypeAlias = npt.NDArray[np.float64]
-_MOST_PHRASES = 1 << 20  # that are counted at a time; the rarest are dropped beyond
-_LONGEST = 200  # letters of a phrase in lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +44,14 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
-    """An expansion, its mean or total score, and how often it occurred."""
-
-    text: str
-    score: float
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """A document in pieces with scores; integrated ones add up to value - base.
 
     `value` is what the scores explain: of classes, the target's output less the mean of the others;
     of labels, the target's output; of a regression, the number itself. `base` is the same for
-    the document with a zero vector for every symbol.
+    the document with a zero vector for every symbol and without n-grams. Of models that count,
+    the scores of n-grams are exact, and are also in those of the pieces: each is spread evenly over
+    the letters of its occurrences.
     """
 
     pieces: tuple[Piece, ...]
@@ -70,6 +62,8 @@ class Explanation:
     value: float
     base: float
     method: Method
+    ngrams: tuple[Phrase, ...] = ()
+    """What a model that counts has counted, and learned something of; the strongest first."""
 
     @property
     def text(self) -> str:
@@ -120,21 +114,21 @@ def explain(
     if steps < 1:
         raise ValueError(f"steps must be at least 1, not {steps}")
     grammar = predictor.compress(document)
-    batch = collate(Grammars.concatenate([grammar]), counted=predictor.model.config.counted).to(
-        predictor.device
-    )
+    counted = predictor.model.config.counted
+    batch = collate(Grammars.concatenate([grammar]), counted=counted).to(predictor.device)
     with predictor.evaluating():
         with torch.no_grad():
-            inputs = predictor.model.inputs(batch).detach()
-            outputs = predictor.model.predict_from(inputs, batch)
-            nothing = predictor.model.predict_from(torch.zeros_like(inputs), batch)
+            outputs = predictor.model(batch)
         place = _place(predictor, target, outputs)
-        value_of = _values(predictor, place)
-        if method == "gradient":
-            slopes = _slopes(predictor, batch, inputs, value_of)
-        else:
-            slopes = _mean_slopes(predictor, batch, inputs, value_of, steps)
-    scores = (slopes * inputs).sum(-1)[0].double().cpu().numpy()[: len(grammar.sequence)]
+        value_of = value_function(predictor, place)
+        scores, nothing = np.zeros(len(grammar.sequence)), torch.zeros_like(outputs)
+        if predictor.model.config.reads_sequences:
+            scores, nothing = _read(predictor, batch, value_of, method, steps)
+        columns = []
+        if counted is not None and batch.bag is not None and predictor.model.bag is not None:
+            columns = scored_columns(predictor, grammar, batch.bag, value_of)
+            scores = scores + spread(columns, counted, grammar)
+            nothing = nothing + predictor.model.bag.bias.detach()
     raw = outputs.float().cpu().numpy()
     probabilities = None
     if predictor.task != "regression":
@@ -149,7 +143,28 @@ def explain(
         value=float(value_of(outputs)[0]) + shift,
         base=float(value_of(nothing)[0]) + shift,
         method=method,
+        ngrams=tuple(column.phrase(predictor.alphabet) for column in columns),
     )
+
+
+def _read(
+    predictor: Predictor,
+    batch: Batch,
+    value_of: Callable[[Tensor], Tensor],
+    method: Method,
+    steps: int,
+) -> tuple[Floats, Tensor]:
+    """Return the scores of what the sequence model reads, [n'], and its outputs for zeros."""
+    model, alone = predictor.model, replace(batch, bag=None)
+    with torch.no_grad():
+        inputs = model.inputs(alone).detach()
+        nothing = model.read(torch.zeros_like(inputs), alone)
+    if method == "gradient":
+        slopes = _slopes(predictor, alone, inputs, value_of)
+    else:
+        slopes = _mean_slopes(predictor, alone, inputs, value_of, steps)
+    scores = (slopes * inputs).sum(-1)[0].double().cpu().numpy()
+    return scores[: int(batch.counts[0])], nothing
 
 
 def top_phrases(
@@ -157,20 +172,34 @@ def top_phrases(
 ) -> dict[Any, list[Phrase]]:
     """Return the phrases that speak most for each class, by their mean score, best first.
 
-    A phrase is what a symbol of a sequence stands for; scores are gradients times inputs, as of
-    explain, over all its occurrences, at least `min_count`. For a regression there are two lists,
-    "higher" and "lower". Streams: memory for a chunk of documents and a million phrases, the
+    A phrase is what a symbol of a sequence stands for, and its scores are gradients times inputs;
+    of models that count it is also an n-gram or a phrase that is counted, and its scores are exact.
+    The mean is over all its occurrences, at least `min_count`. For a regression there are two
+    lists, "higher" and "lower". Streams: memory for a chunk of documents and a million phrases, the
     rarest of which go when there are more. One pass back for each class and batch.
     """
     if per_class < 1 or min_count < 1:
         raise ValueError(f"{per_class=} and {min_count=} must be at least 1")
-    table = _Table(max(1, predictor.model.config.outputs))
+    config = predictor.model.config
+    read = PhraseTable(config.outputs) if config.reads_sequences else None
+    counted = CountedTable(predictor) if config.counted is not None else None
+    tables = [each for each in (read, counted) if each is not None]
     for grammars in predictor.grammars(documents):
-        table.add(*_scored(predictor, grammars), grammars, predictor.alphabet)
-    lists = table.best(per_class, min_count)
+        if read is not None:
+            read.add(*_scored(predictor, grammars), grammars, predictor.alphabet)
+        if counted is not None:
+            counted.add(grammars, per_class, min_count)
+
+    def best(sign: int) -> list[list[Phrase]]:
+        found = zip(*(table.best(per_class, min_count, sign) for table in tables), strict=True)
+        return [
+            sorted(chain(*lists), key=lambda phrase: -sign * phrase.score)[:per_class]
+            for lists in found
+        ]
+
+    lists = best(1)
     if predictor.task == "regression":
-        worst = table.best(per_class, min_count, sign=-1)
-        return {"higher": lists[0], "lower": worst[0]}
+        return {"higher": lists[0], "lower": best(-1)[0]}
     return dict(zip(predictor.labels.classes, lists, strict=True))
 
 
@@ -188,17 +217,6 @@ def _place(predictor: Predictor, target: Any, outputs: Tensor) -> int:
     return classes.index(target)
 
 
-def _values(predictor: Predictor, place: int) -> Callable[[Tensor], Tensor]:
-    """Return the function of outputs [B, outputs] that is explained, [B]."""
-    count = predictor.model.config.outputs
-    if predictor.task == "regression":
-        return lambda outputs: outputs[:, place] * predictor.labels.std
-    if predictor.task == "multilabel" or count == 1:
-        return lambda outputs: outputs[:, place]
-    # What speaks for every class alike changes no probability.
-    return lambda outputs: (count * outputs[:, place] - outputs.sum(1)) / (count - 1)
-
-
 def _backward(predictor: Predictor) -> AbstractContextManager[Any]:
     # cuDNN keeps nothing for a way back when it is not training.
     if predictor.device.type != "cuda":
@@ -212,7 +230,7 @@ def _slopes(
     """Return the gradients of each document's value, float [B, T, size]."""
     inputs = inputs.detach().requires_grad_()
     with torch.enable_grad(), _backward(predictor):
-        values = value_of(predictor.model.predict_from(inputs, batch))
+        values = value_of(predictor.model.read(inputs, batch))
         (slopes,) = torch.autograd.grad(values.sum(), inputs)
     return slopes
 
@@ -245,7 +263,7 @@ def _mean_slopes(
 
 def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[Piece]:
     size, sequence = grammar.alphabet_size, grammar.sequence.tolist()
-    lengths = _lengths(grammar)
+    lengths = symbol_lengths(grammar)
     spell = _speller(grammar, alphabet)
     offset = 0
     for symbol, score in zip(sequence, scores.tolist(), strict=True):
@@ -256,10 +274,6 @@ def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[Pi
             rule = spell(offset, middle), spell(middle, end)
         yield Piece(spell(offset, end), offset, end - offset, score, symbol, rule)
         offset = end
-
-
-def _lengths(grammar: Grammar) -> Int64s:
-    return np.concatenate([np.ones(grammar.alphabet_size, np.int64), grammar.expanded_lengths])
 
 
 def _speller(grammar: Grammar, alphabet: Alphabet) -> Callable[[int, int], str]:
@@ -287,7 +301,6 @@ def _speller(grammar: Grammar, alphabet: Alphabet) -> Callable[[int, int], str]:
 def _scored(predictor: Predictor, grammars: Grammars) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return scores of all symbols of all sequences for each output, [Σn', K], and their hashes."""
     dataset = GrammarDataset(grammars)
-    dataset.counted = predictor.model.config.counted
     outputs = predictor.model.config.outputs
     scores = np.empty((len(grammars.sequence), outputs))
     hashes = np.empty(len(grammars.sequence), np.int64)
@@ -304,82 +317,6 @@ def _scored(predictor: Predictor, grammars: Grammars) -> tuple[Floats, npt.NDArr
         with predictor.evaluating(), torch.no_grad():
             inputs = predictor.model.inputs(batch).detach()
             for place in range(outputs):
-                slopes = _slopes(predictor, batch, inputs, _values(predictor, place))
+                slopes = _slopes(predictor, batch, inputs, value_function(predictor, place))
                 scores[places, place] = (slopes * inputs).sum(-1).double().cpu().numpy()[mask]
     return scores, hashes
-
-
-class _Table:
-    """Sums of scores and counts of phrases, by the 64-bit hashes of what they stand for."""
-
-    def __init__(self, outputs: int) -> None:
-        self._hashes = np.zeros(0, np.int64)
-        self._counts = np.zeros(0, np.int64)
-        self._sums: Floats = np.zeros((0, outputs))
-        self._texts: dict[int, str] = {}
-
-    def add(
-        self,
-        scores: Floats,
-        hashes: npt.NDArray[np.int64],
-        grammars: Grammars,
-        alphabet: Alphabet,
-    ) -> None:
-        """Count the symbols of a chunk of documents."""
-        found, first, of = np.unique(hashes, return_index=True, return_inverse=True)
-        sums = np.zeros((len(found), scores.shape[1]))
-        np.add.at(sums, of, scores)
-        counts = np.bincount(of, minlength=len(found))
-        fresh = ~np.isin(found, self._hashes, assume_unique=True)
-        spelled = _spelled(first[fresh], grammars, alphabet)
-        self._texts.update(zip(found[fresh].tolist(), spelled, strict=True))
-        self._hashes, of = np.unique(np.concatenate([self._hashes, found]), return_inverse=True)
-        before = self._sums, self._counts
-        self._sums = np.zeros((len(self._hashes), scores.shape[1]))
-        self._counts = np.zeros(len(self._hashes), np.int64)
-        np.add.at(self._sums, of, np.concatenate([before[0], sums]))
-        np.add.at(self._counts, of, np.concatenate([before[1], counts]))
-        if len(self._hashes) > _MOST_PHRASES:
-            # Not down to the limit only: that would drop what each new chunk brings.
-            kept = np.sort(np.argsort(-self._counts, kind="stable")[: _MOST_PHRASES // 2])
-            self._hashes, self._sums = self._hashes[kept], self._sums[kept]
-            self._counts = self._counts[kept]
-            self._texts = {each: self._texts[each] for each in self._hashes.tolist()}
-
-    def best(self, most: int, min_count: int, sign: int = 1) -> list[list[Phrase]]:
-        """Return for each output the phrases of the highest mean score, or of the lowest."""
-        often = np.flatnonzero(self._counts >= min_count)
-        means = self._sums[often] / self._counts[often, None]
-        lists = []
-        for column in means.T:
-            order = np.argsort(-sign * column, kind="stable")[:most]
-            chosen = [(often[place], column[place]) for place in order if sign * column[place] > 0]
-            lists.append(
-                [
-                    Phrase(self._texts[int(self._hashes[i])], float(mean), int(self._counts[i]))
-                    for i, mean in chosen
-                ]
-            )
-        return lists
-
-
-def _spelled(places: Sequence[int] | Int64s, grammars: Grammars, alphabet: Alphabet) -> list[str]:
-    """Return what some symbols of the sequences, by their places, stand for; long ones cut."""
-    order = np.argsort(places, kind="stable")
-    wanted = np.asarray(places)[order]
-    bounds = np.searchsorted(wanted, grammars.sequence_offsets)
-    texts = [""] * len(wanted)
-    for document, (begin, end) in enumerate(pairwise(bounds.tolist())):
-        if begin == end:
-            continue
-        grammar = grammars[document]
-        lengths = _lengths(grammar)
-        ends = np.cumsum(lengths[grammar.sequence])
-        for at in range(begin, end):
-            place = int(wanted[at] - grammars.sequence_offsets[document])
-            stop = int(ends[place])
-            start = stop - int(lengths[grammar.sequence[place]])
-            shown = alphabet.decode_bytes(grammar.substring(start, min(stop, start + _LONGEST)))
-            more = "…" if stop - start > _LONGEST else ""
-            texts[int(order[at])] = shown.decode(errors="replace") + more
-    return texts

@@ -393,7 +393,8 @@ def _model(config: ModelConfig, training: Part) -> GrammarModel:
 
 def _optimizer(config: TrainingConfig, model: GrammarModel) -> torch.optim.Optimizer:
     kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    fused = next(model.parameters()).is_cuda  # one kernel instead of many
+    # One pass instead of many, of which a table of n-grams is too large for any cache.
+    fused = next(model.parameters()).device.type in ("cpu", "cuda")
     rate, decay = config.learning_rate, config.weight_decay
     return kind(model.parameters(), rate, weight_decay=decay, fused=fused)
 
