@@ -40,7 +40,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     shared.add_argument("--cache", type=Path, default=BUILD / "corpora", help="of corpora")
     select = argparse.ArgumentParser(add_help=False)
     select.add_argument("--rows", nargs="+", default=[], help="patterns such as 'H3*/grc-*-0'")
-    select.add_argument("--part", type=_part, default=(1, 1), help="k/n: every n-th, from the k-th")
     device = argparse.ArgumentParser(add_help=False)
     device.add_argument("--device", default="auto", help="cuda or cpu")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -84,7 +83,7 @@ def _run(given: argparse.Namespace) -> None:
         raise ConfigError(f"no group {min(missing)!r} in the grid; there are {', '.join(there)}")
     of = [there[name] for name in wanted or there]
     if given.command in ("rows", "run", "prepare"):
-        _rows(given, chosen(rows(of), given.rows, given.part))
+        _rows(given, chosen(rows(of), given.rows))
     elif given.command == "rivals":
         from experiments.paper.rivals import run_rivals
 
@@ -119,7 +118,6 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
             given.results,
             given.cache,
             given.seconds,
-            processes=given.part[1],
             resumable=not given.in_memory,
         )
         print(f"{len(left)} of {len(found)} rows are left" if left else "all rows are done")
@@ -137,13 +135,6 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
             tally["done" if done else "left"] += 1
             print(f"{row.stage}  {'done' if done else '    '}  {row}")
         print(", ".join(f"{count} {name}" for name, count in tally.items()))
-
-
-def _part(text: str) -> tuple[int, int]:
-    number, _, of = text.partition("/")
-    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not k/n with k from 1 to n")
-    return int(number), int(of)
 
 
 if __name__ == "__main__":
