@@ -2,6 +2,7 @@
 
     python -m experiments.paper rows                         # what there is to run
     python -m experiments.paper run --device cuda            # the accuracy tables, row by row
+    python -m experiments.paper run --device cuda --processes 9    # several rows at a time
     python -m experiments.paper rivals                       # what a practitioner would try first
     python -m experiments.paper compression                  # lengths and rules of every set
     python -m experiments.paper figure --device cuda         # memory against time
@@ -46,7 +47,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     commands.add_parser("rows", parents=[shared, select], help="list the rows, in their order")
     run = commands.add_parser("run", parents=[shared, select, device], help="train rows")
     run.add_argument("--in-memory", action="store_true", help="no checkpoints: rows do not resume")
+    run.add_argument("--processes", type=_processes, default=1, help="that share the device")
     run.add_argument("--seconds", type=float, help="start no row after so long")
+    run.add_argument("--stop-after", type=float, help="end rows that still run after so long")
     prepare = "compress what the rows read, and no more"
     commands.add_parser("prepare", parents=[shared, select], help=prepare)
     rivals = commands.add_parser("rivals", parents=[shared], help="train scikit-learn's models")
@@ -110,16 +113,7 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
     if not found:
         raise ConfigError("no row has such a name; `rows` lists them")
     if given.command == "run":
-        from experiments.paper.training import run_rows
-
-        left = run_rows(
-            found,
-            given.device,
-            given.results,
-            given.cache,
-            given.seconds,
-            resumable=not given.in_memory,
-        )
+        left = _train(given, found)
         print(f"{len(left)} of {len(found)} rows are left" if left else "all rows are done")
     elif given.command == "prepare":
         from experiments.paper.corpora import corpora
@@ -135,6 +129,26 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
             tally["done" if done else "left"] += 1
             print(f"{row.stage}  {'done' if done else '    '}  {row}")
         print(", ".join(f"{count} {name}" for name, count in tally.items()))
+
+
+def _train(given: argparse.Namespace, found: list[Row]) -> list[Row]:
+    where = given.device, given.results, given.cache, given.seconds, given.processes
+    if given.processes == 1 and given.stop_after is None:
+        from experiments.paper.training import run_rows
+
+        return run_rows(found, *where, resumable=not given.in_memory)
+    from experiments.paper.pool import run_in_processes
+
+    # Only another process can be ended in the middle of a row.
+    return run_in_processes(
+        found, *where, resumable=not given.in_memory, stop_after=given.stop_after
+    )
+
+
+def _processes(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes, 1 or more")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -140,7 +140,12 @@ class Row:
         """Return the settings of its training."""
         method = self.method
         own = {"composer": method.composer, "sequence_model": method.sequence_model}
-        more = {"model": method.model, "seed": self.seed, "device": device, "task": "classification"}
+        more = {
+            "model": method.model,
+            "seed": self.seed,
+            "device": device,
+            "task": "classification",
+        }
         return resolve(self.group.preset, {**self.group.settings_of(self.dataset), **own, **more})
 
 

@@ -42,7 +42,11 @@ class _Task:
     def __init__(
         self, dataset: str, train: Documents, test: Documents, seed: int, holdout: float = HOLDOUT
     ) -> None:
-        self.kind, self.seed, self.alphabet = DATASETS[dataset].kind, seed, DATASETS[dataset].alphabet
+        self.kind, self.seed, self.alphabet = (
+            DATASETS[dataset].kind,
+            seed,
+            DATASETS[dataset].alphabet,
+        )
         self.labels = Labels.of(train.labels, "classification")
         targets: Ints = self.labels.numbers(train.labels)
         fit, valid = split(self.labels, targets, holdout, seed)
