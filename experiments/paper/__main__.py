@@ -3,6 +3,7 @@
     python -m experiments.paper rows                         # what there is to run
     python -m experiments.paper run --device cuda            # the accuracy tables, row by row
     python -m experiments.paper run --device cuda --processes 9    # several rows at a time
+    python -m experiments.paper speed --device cuda          # how fast they train, alone
     python -m experiments.paper rivals                       # what a practitioner would try first
     python -m experiments.paper compression                  # lengths and rules of every set
     python -m experiments.paper figure --device cuda         # memory against time
@@ -25,6 +26,7 @@ from laconic.training.config import ConfigError
 
 BUILD = Path("build") / "paper"
 DEFAULT_GROUPS = ("dna", "traces", "text", "pinyin")  # in the order of their rows
+VIEWS_GROUPS = ("views_text", "views_pinyin", "views_dna")  # and in that of the report
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -61,6 +63,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     figure.add_argument("--seconds", type=float, default=3.0, help="about, for each point")
     figure.add_argument("--sets", nargs="+", default=[], help="yelp, pinyin, dna, adfa")
     figure.add_argument("--documents", type=int, default=1_000, help="of each set, at most")
+    speed = commands.add_parser("speed", parents=[shared, device], help="documents/s, alone")
+    speed.add_argument("--seconds", type=float, default=3.0, help="of each point, after warm-up")
+    speed.add_argument("--sets", nargs="+", default=[], help="data sets; five of them")
+    speed.add_argument("--batches", type=int, default=12, help="of an epoch that are trained on")
     curve = commands.add_parser("complexity", parents=[shared, device], help="cost, repetition")
     curve.add_argument("--letters", type=int, default=100_000, help="of the document")
     curve.add_argument("--repeats", type=int, default=3, help="of each point; the median counts")
@@ -80,7 +86,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(given: argparse.Namespace) -> None:
-    wanted = given.groups or ([] if given.grid != ROWS else DEFAULT_GROUPS)
+    usual = DEFAULT_GROUPS + (VIEWS_GROUPS if given.command == "report" else ())
+    wanted = given.groups or ([] if given.grid != ROWS else usual)
     there = {group.name: group for group in groups(given.grid)}
     if missing := set(wanted) - there.keys():
         raise ConfigError(f"no group {min(missing)!r} in the grid; there are {', '.join(there)}")
@@ -99,6 +106,11 @@ def _run(given: argparse.Namespace) -> None:
         from experiments.paper.figure import measure_figure
 
         measure_figure(given.device, given.results, given.seconds, given.sets, given.documents)
+    elif given.command == "speed":
+        from experiments.paper.speed import measure_speed
+
+        where = given.device, given.results, given.cache
+        measure_speed(of, *where, given.seconds, given.sets, given.batches)
     elif given.command == "complexity":
         from experiments.paper.complexity import measure_complexity
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -98,8 +98,8 @@ def sharing(wanted: bool, say: Say) -> Iterator[None]:
         yield
         return
     # Nothing is captured: the daemon keeps what it inherits, and a pipe would never end.
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = subprocess.run([control, "-d"], stdin=subprocess.DEVNULL, **quiet)
+    none = subprocess.DEVNULL
+    started = subprocess.run([control, "-d"], stdin=none, stdout=none, stderr=none)
     if started.returncode:
         say(f"{MPS} -d ended with {started.returncode}: it may be running already")
         yield
@@ -109,7 +109,7 @@ def sharing(wanted: bool, say: Say) -> Iterator[None]:
         yield
     finally:
         try:
-            subprocess.run([control], input=b"quit\n", timeout=60, **quiet)
+            subprocess.run([control], input=b"quit\n", timeout=60, stdout=none, stderr=none)
             say(f"stopped {MPS}")
         except subprocess.TimeoutExpired:
             say(f"{MPS} did not stop; `echo quit | {MPS}` does it")
@@ -188,10 +188,8 @@ class _Pool:
         idle = [child for child in self._children if child.job is None]
         child = idle[0] if idle else self._born()
         child.job = job
-        try:
+        with suppress(OSError):  # It may have died while it was waiting: _hear finds that.
             child.pipe.send(job.row)
-        except OSError:  # It died while it was waiting, which _hear will find.
-            pass
 
     def _born(self) -> _Child:
         # A fork would inherit torch's threads and the device, neither of which survive it.

@@ -91,7 +91,7 @@ def linear(task: _Task) -> tuple[Scores, Figures]:
         max_features=MOST_FEATURES,
         dtype=np.float32,
     )
-    return _best(task, made, [(c, _dual(c, task.labels.outputs)) for c in STRENGTHS])
+    return _logistic(task, made, dual=True)
 
 
 def kmers(task: _Task) -> tuple[Scores, Figures]:
@@ -186,21 +186,15 @@ def run_rival(dataset: str, name: str, seed: int, longest: int | None = None) ->
     }
 
 
-def _logistic(task: _Task, vectorizer: Any) -> tuple[Scores, Figures]:
+def _logistic(task: _Task, vectorizer: Any, dual: bool = False) -> tuple[Scores, Figures]:
+    """Return the best of some strengths; `dual` finds the same weights of two classes sooner."""
     from sklearn.linear_model import LogisticRegression
 
-    solver = "liblinear" if task.labels.outputs == 2 else "lbfgs"
-    models = [(c, LogisticRegression(C=c, solver=solver, max_iter=300)) for c in STRENGTHS]
+    options: dict[str, Any] = {"solver": "lbfgs"}
+    if task.labels.outputs == 2:
+        options = {"solver": "liblinear", "dual": dual}
+    models = [(c, LogisticRegression(C=c, max_iter=300, **options)) for c in STRENGTHS]
     return _best(task, vectorizer, models)
-
-
-def _dual(strength: float, classes: int) -> Any:
-    """Return a logistic regression, each class against the rest, solved where it is quickest."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.multiclass import OneVsRestClassifier
-
-    model = LogisticRegression(C=strength, solver="liblinear", dual=True, max_iter=1_000)
-    return model if classes == 2 else OneVsRestClassifier(model)
 
 
 def _best(task: _Task, vectorizer: Any, models: list[tuple[float, Any]]) -> tuple[Scores, Figures]:
