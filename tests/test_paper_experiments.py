@@ -312,7 +312,7 @@ def test_rows_and_measurements_on_a_gpu(smoke: Path, tmp_path: Path) -> None:
     rows = grid.chosen(grid.rows([group]), ["bacteria/grc-lzd-0", "bacteria/characters-0"])
     assert run_rows(rows, "cuda", tmp_path, smoke / "build/corpora") == []
     results = Results(tmp_path)
-    assert all((results.memory("bacteria", row.method.name) or 0) > 0 for row in rows)
+    assert all((results.speed(row.dataset, row.method.name) or {})["peak_mb"] > 0 for row in rows)
     measure_figure("cuda", tmp_path, 0.1, ["dna"], 64, {"dna": (4, 8)}, longest=100)
     points = read(tmp_path / "figure.json")["points"]
     assert all(point["peak_mib"] > 0 for point in points)

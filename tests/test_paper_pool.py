@@ -10,6 +10,7 @@ from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
+import torch
 
 from experiments.paper import grid
 from experiments.paper.__main__ import main
@@ -172,6 +173,17 @@ def test_a_gpu_is_shared_as_long_as_rows_run(
     with sharing(True, said.append):
         pass
     assert said[3:] == [f"there is no {MPS} here: processes take turns on the GPU"]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_processes_share_a_gpu(rows: list[grid.Row], tmp_path: Path) -> None:
+    cache = tmp_path / "build/corpora"
+    assert run_in_processes(rows, "cuda", tmp_path / "results", cache, processes=3) == []
+    assert done(tmp_path) == ROWS
+    found = read(tmp_path / "results/kjv/both-lzd-0.json")
+    assert found["config"]["device"] == "cuda"
+    assert found["peak_memory_mb"] > 0
 
 
 def test_no_processes_are_too_few(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
 """The grid of rows (data set x method x seed), from the TOML files in rows/.
 
-There is one file for each kind of data set, not for each row: all rows of a kind share their
+There is one file for each kind of data set and protocol, not for each row: all rows of a kind share their
 protocol, so that a file says once what differs from the paper's, and 1,000 copies cannot disagree.
 """
 
@@ -90,7 +90,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Group:
-    """Data sets with one protocol: the preset is the paper's, `settings` are what departs from it.
+    """Data sets with one protocol: a preset, often the paper's, and `settings` that depart from it.
 
     `only` are more settings for some sets. `longest` cuts documents there; `bpe_vocabulary` is for
     the method bpe only; `notes` are departures that no setting shows.
@@ -112,7 +112,7 @@ class Group:
         return {**self.settings, **self.only.get(dataset, {})}
 
     def departures(self, dataset: str) -> list[str]:
-        """What differs from the paper, in words: for the caption of every table."""
+        """What differs from the preset, in words: for the caption of every table."""
         paper, ours = resolve(self.preset, {}), resolve(self.preset, self.settings_of(dataset))
         told = [
             f"{words} {_word(getattr(ours, name))} instead of {_word(getattr(paper, name))}"

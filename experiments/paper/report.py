@@ -49,7 +49,12 @@ VIEWS = """A document can be read (*sequence*: grc and a Bi-LSTM over its symbol
 phrases, trained by gradients) or *both*, the sum of the two, trained as one; all with Re-Pair, the preset `accurate` and the same
 10 % of train held out. *Linear n-grams* is what a practitioner has: `GrammarVectorizer`'s TF-IDF of the same n-grams (1 to 5
 letters, of DNA 1 to 6, the 300,000 most frequent) and scikit-learn's logistic regression, whose C the held-out part chooses. Test
-accuracy, %; **bold**: the best mean where all four are there. – : not run yet.
+accuracy, %; **bold**: the best mean where all four are there. – : not run yet. Commands, with LACONIC_DATA:
+
+```
+python -m experiments.paper run --groups views_text views_pinyin views_dna --device cuda --processes 9
+python -m experiments.paper rivals --groups views_text views_pinyin views_dna --names rival_linear --seeds 0 1 2
+```
 """
 SPEED = """Alone on the GPU, after warm-up, with the batches and settings of the rows above; making batches on the CPU is included. Of grammars:
 how many times as fast as characters, and how many times less memory.
