@@ -20,7 +20,7 @@ from experiments.paper.corpora import corpora, documents
 from experiments.paper.drawing import draw_memory, fixed_memory
 from experiments.paper.figure import measure_figure
 from experiments.paper.printed import DNA
-from experiments.paper.results import path_of, read, rounded, write
+from experiments.paper.results import about, path_of, read, rounded, write
 from experiments.paper.rivals import _Task, run_rivals
 from experiments.paper.significance import holm, marks, rank_sum
 from experiments.paper.table import NAMES, Results, compared
@@ -392,6 +392,11 @@ def test_results_are_written_whole_and_damage_is_named(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(ValueError, match=r"grc-lzd-0.json is damaged"):
         read(path)
+
+
+def test_commands_name_no_folder_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", "run", "--results", "/somewhere/out", "--rows", "H3/*"])
+    assert about()["command"] == "python -m experiments.paper run --results out --rows H3/*"
 
 
 def test_numbers_are_rounded_everywhere() -> None:

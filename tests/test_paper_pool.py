@@ -15,7 +15,7 @@ import torch
 from experiments.paper import grid
 from experiments.paper.__main__ import main
 from experiments.paper.corpora import corpora, symbols
-from experiments.paper.pool import MPS, longest_first, run_in_processes, sharing
+from experiments.paper.pool import MPS, _lacks_memory, longest_first, run_in_processes, sharing
 from experiments.paper.results import read
 from experiments.paper.training import run_rows
 
@@ -112,6 +112,21 @@ def test_a_row_without_room_waits_and_is_left_when_alone(
     told = [line for line in capfd.readouterr().err.splitlines() if "kjv/both" in line]
     assert "kjv/both-lzd-0 waits until at most 0 others run: out of memory" in told[0]
     assert "kjv/both-lzd-0 left: out of memory" in told[-1]
+
+
+def test_an_error_that_hides_one_of_memory_is_of_memory() -> None:
+    def raised(first: str, then: str) -> RuntimeError:
+        try:
+            try:
+                raise RuntimeError(first)
+            except RuntimeError:
+                raise RuntimeError(then)  # noqa: B904 -- as the end of a capture does
+        except RuntimeError as error:
+            return error
+
+    assert _lacks_memory(raised("CUDA error: out of memory", "the capture was invalidated"))
+    assert _lacks_memory(RuntimeError("CUDA error: out of memory"))
+    assert not _lacks_memory(raised("one thing", "and another"))
 
 
 def test_time_that_is_up_ends_children_and_keeps_results(

@@ -1,7 +1,7 @@
 """The grid of rows (data set x method x seed), from the TOML files in rows/.
 
-There is one file for each kind of data set and protocol, not for each row: all rows of a kind share their
-protocol, so that a file says once what differs from the paper's, and 1,000 copies cannot disagree.
+There is one file for each kind of data set and protocol, not for each row: all rows of a file share
+their protocol, so that it says once what differs from the paper's, and copies cannot disagree.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class _Pool:
                 self._begin(job)
 
     def _begin(self, job: _Job) -> None:
-        idle = [child for child in self._children if child.job is None]
+        idle = [c for c in self._children if c.job is None and c.process.is_alive()]
         child = idle[0] if idle else self._born()
         child.job = job
         with suppress(OSError):  # It may have died while it was waiting: _hear finds that.
@@ -245,7 +245,7 @@ def _work(
         try:
             figures = run_row(row, device, results, cache, processes, resumable)
         except (*LEFT, RuntimeError) as error:
-            memory = _MEMORY in str(error)
+            memory = _lacks_memory(error)
             if not memory and not isinstance(error, LEFT):
                 raise
             pipe.send(("memory" if memory else "left", str(error).splitlines()[0]))
@@ -254,6 +254,15 @@ def _work(
                 return
         else:
             pipe.send(("done", in_words(figures)))
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error is of memory, or came while one was handled: a capture ends with its own."""
+    while error is not None:
+        if _MEMORY in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _prepared(rows: list[Row], cache: Path, say: Say) -> tuple[list[Row], list[Row]]:
