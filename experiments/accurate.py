@@ -55,9 +55,9 @@ def run(
     from experiments.paper.training import run_rows
 
     group = Group("accurate", "The preset accurate", (dataset,), "accurate", {}, ())
-    composer = PRESETS["accurate"]["composer"]
+    composer, model = PRESETS["accurate"]["composer"], PRESETS["accurate"]["model"]
     rows = [
-        Row(1, dataset, Method(f"accurate-{codec}", codec, composer, "lstm"), seed, group)
+        Row(1, dataset, Method(f"accurate-{codec}", codec, composer, "lstm", model), seed, group)
         for seed in seeds
         for codec in codecs
     ]

@@ -20,7 +20,7 @@ from experiments.paper.corpora import corpora, documents
 from experiments.paper.drawing import draw_memory, fixed_memory
 from experiments.paper.figure import measure_figure
 from experiments.paper.printed import DNA
-from experiments.paper.results import path_of, read, rounded, write
+from experiments.paper.results import about, path_of, read, rounded, write
 from experiments.paper.rivals import _Task, run_rivals
 from experiments.paper.significance import holm, marks, rank_sum
 from experiments.paper.table import NAMES, Results, compared
@@ -96,11 +96,10 @@ def test_departures_are_told_and_the_papers_protocol_has_none() -> None:
     assert (config.epochs, config.batch_size, config.halve_every) == (50, 10, 20)
 
 
-def test_rows_are_chosen_by_pattern_and_part() -> None:
+def test_rows_are_chosen_by_pattern() -> None:
     rows = grid.rows(grid.groups())
     assert {row.dataset for row in grid.chosen(rows, ["H3/grc-*"])} == {"H3"}
-    parts = [grid.chosen(rows, [], (k, 3)) for k in (1, 2, 3)]
-    assert sorted(str(row) for part in parts for row in part) == sorted(map(str, rows))
+    assert grid.chosen(rows, []) == rows
 
 
 @pytest.mark.parametrize(
@@ -194,7 +193,7 @@ def test_a_row_that_cannot_be_run_does_not_stop_the_others(
 def test_rows_need_little_to_be_installed() -> None:
     """A machine with a GPU may have torch and little else."""
     absent = ("sklearn", "scipy", "matplotlib", "cyclopts", "rich", "tokenizers", "pandas")
-    wanted = ("__main__", "training", "figure", "complexity", "compression")
+    wanted = ("__main__", "training", "pool", "speed", "figure", "complexity", "compression")
     code = f"""
 import importlib, sys
 for name in {absent!r}:
@@ -313,7 +312,7 @@ def test_rows_and_measurements_on_a_gpu(smoke: Path, tmp_path: Path) -> None:
     rows = grid.chosen(grid.rows([group]), ["bacteria/grc-lzd-0", "bacteria/characters-0"])
     assert run_rows(rows, "cuda", tmp_path, smoke / "build/corpora") == []
     results = Results(tmp_path)
-    assert all((results.memory("bacteria", row.method.name) or 0) > 0 for row in rows)
+    assert all((results.speed(row.dataset, row.method.name) or {})["peak_mb"] > 0 for row in rows)
     measure_figure("cuda", tmp_path, 0.1, ["dna"], 64, {"dna": (4, 8)}, longest=100)
     points = read(tmp_path / "figure.json")["points"]
     assert all(point["peak_mib"] > 0 for point in points)
@@ -393,6 +392,11 @@ def test_results_are_written_whole_and_damage_is_named(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(ValueError, match=r"grc-lzd-0.json is damaged"):
         read(path)
+
+
+def test_commands_name_no_folder_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", "run", "--results", "/somewhere/out", "--rows", "H3/*"])
+    assert about()["command"] == "python -m experiments.paper run --results out --rows H3/*"
 
 
 def test_numbers_are_rounded_everywhere() -> None:

@@ -2,6 +2,8 @@
 
     python -m experiments.paper rows                         # what there is to run
     python -m experiments.paper run --device cuda            # the accuracy tables, row by row
+    python -m experiments.paper run --device cuda --processes 9    # several rows at a time
+    python -m experiments.paper speed --device cuda          # how fast they train, alone
     python -m experiments.paper rivals                       # what a practitioner would try first
     python -m experiments.paper compression                  # lengths and rules of every set
     python -m experiments.paper figure --device cuda         # memory against time
@@ -24,6 +26,7 @@ from laconic.training.config import ConfigError
 
 BUILD = Path("build") / "paper"
 DEFAULT_GROUPS = ("dna", "traces", "text", "pinyin")  # in the order of their rows
+VIEWS_GROUPS = ("views_text", "views_pinyin", "views_dna")  # and in that of the report
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -40,14 +43,15 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     shared.add_argument("--cache", type=Path, default=BUILD / "corpora", help="of corpora")
     select = argparse.ArgumentParser(add_help=False)
     select.add_argument("--rows", nargs="+", default=[], help="patterns such as 'H3*/grc-*-0'")
-    select.add_argument("--part", type=_part, default=(1, 1), help="k/n: every n-th, from the k-th")
     device = argparse.ArgumentParser(add_help=False)
     device.add_argument("--device", default="auto", help="cuda or cpu")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("rows", parents=[shared, select], help="list the rows, in their order")
     run = commands.add_parser("run", parents=[shared, select, device], help="train rows")
     run.add_argument("--in-memory", action="store_true", help="no checkpoints: rows do not resume")
+    run.add_argument("--processes", type=_processes, default=1, help="that share the device")
     run.add_argument("--seconds", type=float, help="start no row after so long")
+    run.add_argument("--stop-after", type=float, help="end rows that still run after so long")
     prepare = "compress what the rows read, and no more"
     commands.add_parser("prepare", parents=[shared, select], help=prepare)
     rivals = commands.add_parser("rivals", parents=[shared], help="train scikit-learn's models")
@@ -59,6 +63,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     figure.add_argument("--seconds", type=float, default=3.0, help="about, for each point")
     figure.add_argument("--sets", nargs="+", default=[], help="yelp, pinyin, dna, adfa")
     figure.add_argument("--documents", type=int, default=1_000, help="of each set, at most")
+    speed = commands.add_parser("speed", parents=[shared, device], help="documents/s, alone")
+    speed.add_argument("--seconds", type=float, default=3.0, help="of each point, after warm-up")
+    speed.add_argument("--sets", nargs="+", default=[], help="data sets; five of them")
+    speed.add_argument("--batches", type=int, default=12, help="of an epoch that are trained on")
     curve = commands.add_parser("complexity", parents=[shared, device], help="cost, repetition")
     curve.add_argument("--letters", type=int, default=100_000, help="of the document")
     curve.add_argument("--repeats", type=int, default=3, help="of each point; the median counts")
@@ -78,13 +86,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(given: argparse.Namespace) -> None:
-    wanted = given.groups or ([] if given.grid != ROWS else DEFAULT_GROUPS)
+    usual = DEFAULT_GROUPS + (VIEWS_GROUPS if given.command == "report" else ())
+    wanted = given.groups or ([] if given.grid != ROWS else usual)
     there = {group.name: group for group in groups(given.grid)}
     if missing := set(wanted) - there.keys():
         raise ConfigError(f"no group {min(missing)!r} in the grid; there are {', '.join(there)}")
     of = [there[name] for name in wanted or there]
     if given.command in ("rows", "run", "prepare"):
-        _rows(given, chosen(rows(of), given.rows, given.part))
+        _rows(given, chosen(rows(of), given.rows))
     elif given.command == "rivals":
         from experiments.paper.rivals import run_rivals
 
@@ -97,6 +106,11 @@ def _run(given: argparse.Namespace) -> None:
         from experiments.paper.figure import measure_figure
 
         measure_figure(given.device, given.results, given.seconds, given.sets, given.documents)
+    elif given.command == "speed":
+        from experiments.paper.speed import measure_speed
+
+        where = given.device, given.results, given.cache
+        measure_speed(of, *where, given.seconds, given.sets, given.batches)
     elif given.command == "complexity":
         from experiments.paper.complexity import measure_complexity
 
@@ -111,17 +125,7 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
     if not found:
         raise ConfigError("no row has such a name; `rows` lists them")
     if given.command == "run":
-        from experiments.paper.training import run_rows
-
-        left = run_rows(
-            found,
-            given.device,
-            given.results,
-            given.cache,
-            given.seconds,
-            processes=given.part[1],
-            resumable=not given.in_memory,
-        )
+        left = _train(given, found)
         print(f"{len(left)} of {len(found)} rows are left" if left else "all rows are done")
     elif given.command == "prepare":
         from experiments.paper.corpora import corpora
@@ -139,11 +143,24 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
         print(", ".join(f"{count} {name}" for name, count in tally.items()))
 
 
-def _part(text: str) -> tuple[int, int]:
-    number, _, of = text.partition("/")
-    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not k/n with k from 1 to n")
-    return int(number), int(of)
+def _train(given: argparse.Namespace, found: list[Row]) -> list[Row]:
+    where = given.device, given.results, given.cache, given.seconds, given.processes
+    if given.processes == 1 and given.stop_after is None:
+        from experiments.paper.training import run_rows
+
+        return run_rows(found, *where, resumable=not given.in_memory)
+    from experiments.paper.pool import run_in_processes
+
+    # Only another process can be ended in the middle of a row.
+    return run_in_processes(
+        found, *where, resumable=not given.in_memory, stop_after=given.stop_after
+    )
+
+
+def _processes(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes, 1 or more")
+    return int(text)
 
 
 if __name__ == "__main__":

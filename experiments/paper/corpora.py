@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from pyarrow.parquet import ParquetFile
 
 from experiments.paper.data import DATASETS, load
 from experiments.paper.layouts import Documents
 from laconic import Alphabet, Corpus
 from laconic.codecs import CodecName
 
-__all__ = ["CACHE", "corpora", "documents", "statistics"]
+__all__ = ["CACHE", "corpora", "documents", "statistics", "symbols"]
 
 CACHE = Path("build") / "paper" / "corpora"
 _FIRST = 0x4E00  # tokens become characters from here on, all of them letters of one plane
@@ -42,18 +43,39 @@ def corpora(
     Codec "bpe" is none over tokens that byte pairs of the training documents give: `vocabulary` of
     them. It needs the package tokenizers. Raises DataError as data.load does.
     """
-    name = codec + (f"-{vocabulary}" if codec == "bpe" else "")
-    cut = f"-{longest}" if longest else ""
-    folder = cache / f"{dataset}{cut}" / name
-    paths = folder / "train.parquet", folder / "test.parquet"
+    paths = _paths(dataset, codec, longest, cache, vocabulary)
     if not all(path.exists() for path in paths):
-        folder.mkdir(parents=True, exist_ok=True)
+        paths[0].parent.mkdir(parents=True, exist_ok=True)
         made = _compressed(dataset, codec, longest, vocabulary)
         for corpus, path in zip(made, paths, strict=True):
             part = path.with_name(f"{path.name}.{os.getpid()}.partial")
             corpus.write(part)
             part.replace(path)
     return _opened(paths[0]), _opened(paths[1])
+
+
+def symbols(
+    dataset: str,
+    codec: str,
+    longest: int | None = None,
+    cache: Path = CACHE,
+    vocabulary: int = 4_000,
+) -> int:
+    """Return the symbols of all training documents' sequences; of what is compressed, in O(1)."""
+    corpora(dataset, codec, longest, cache, vocabulary)
+    # The footer knows how many values a column has.
+    about = ParquetFile(_paths(dataset, codec, longest, cache, vocabulary)[0]).metadata
+    groups = map(about.row_group, range(about.num_row_groups))
+    columns = (group.column(i) for group in groups for i in range(group.num_columns))
+    return sum(c.num_values for c in columns if c.path_in_schema.split(".")[0] == "sequence")
+
+
+def _paths(
+    dataset: str, codec: str, longest: int | None, cache: Path, vocabulary: int
+) -> tuple[Path, Path]:
+    name = codec + (f"-{vocabulary}" if codec == "bpe" else "")
+    folder = cache / (f"{dataset}-{longest}" if longest else dataset) / name
+    return folder / "train.parquet", folder / "test.parquet"
 
 
 @lru_cache(maxsize=8)

@@ -134,8 +134,7 @@ def _grammars_and_characters(results: Results, sets: Sequence[str]) -> str:
             below.append(f"{name} ({ours[best] - plain:+.2f})")
             continue
         reached += 1
-        speed, base = results.speed(name, best), results.speed(name, "characters")
-        fast += bool(speed and base and speed >= _FASTER * base)
+        fast += (results.faster(name, best) or 0) >= _FASTER
     if not compared_sets:
         return NOT_YET
     told = f" Below them: {', '.join(below)} points." if below else ""

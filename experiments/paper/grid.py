@@ -1,7 +1,7 @@
 """The grid of rows (data set x method x seed), from the TOML files in rows/.
 
-There is one file for each kind of data set, not for each row: all rows of a kind share their
-protocol, so that a file says once what differs from the paper's, and 1,000 copies cannot disagree.
+There is one file for each kind of data set and protocol, not for each row: all rows of a file share
+their protocol, so that it says once what differs from the paper's, and copies cannot disagree.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from experiments.paper.data import DATASETS
 from laconic.codecs import CodecName
 from laconic.training.config import ConfigError, TrainingConfig, resolve
 
-__all__ = ["COMPOSERS", "ROWS", "Group", "Method", "Row", "chosen", "groups", "rows"]
+__all__ = ["COMPOSERS", "MODELS", "ROWS", "Group", "Method", "Row", "chosen", "groups", "rows"]
 
 ROWS = Path(__file__).parent / "rows"
 COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
+MODELS = ("sequence", "ngram", "both")  # each with grc, where it composes
 _PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
 _KEYS = {
     "title",
@@ -48,6 +49,8 @@ _TOLD = {
     "embedding_size": "embedding size",
     "width": "width",
     "precision": "precision",
+    "holdout": "share held out",
+    "ngrams": "letters of the longest n-grams",
 }
 
 
@@ -56,13 +59,16 @@ class Method:
     """What reads the documents: a codec ("bpe" is not one of Laconic's) and settings of the model.
 
     >>> Method.named("grc-lzd")
-    Method(name='grc-lzd', codec='lzd', composer='grc', sequence_model='lstm')
+    Method(name='grc-lzd', codec='lzd', composer='grc', sequence_model='lstm', model='sequence')
+    >>> Method.named("both-lzd").model
+    'both'
     """
 
     name: str
     codec: str
     composer: str
     sequence_model: str
+    model: str = "sequence"
 
     @classmethod
     def named(cls, name: str) -> Method:
@@ -70,18 +76,21 @@ class Method:
         if name in _PLAIN:
             # Without rules a composer only passes letters on; dual_gru does so unchanged.
             return cls(name, "bpe" if name == "bpe" else "none", "dual_gru", _PLAIN[name])
-        composer, _, codec = name.partition("-")
-        if composer not in COMPOSERS or codec not in get_args(CodecName):
+        first, _, codec = name.partition("-")
+        if first not in COMPOSERS + MODELS or codec not in get_args(CodecName):
             raise ConfigError(
                 f"no method {name!r}; there are {', '.join(_PLAIN)} and composer-codec, such as "
-                f"grc-repair, with {', '.join(COMPOSERS)} and {', '.join(get_args(CodecName))}"
+                f"grc-repair, with {', '.join(COMPOSERS)} and {', '.join(get_args(CodecName))}, "
+                f"and model-codec, such as both-repair, with {', '.join(MODELS)}"
             )
-        return cls(name, codec, composer, "lstm")
+        if first in MODELS:
+            return cls(name, codec, "grc", "lstm", first)
+        return cls(name, codec, first, "lstm")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Data sets with one protocol: the preset is the paper's, `settings` are what departs from it.
+    """Data sets with one protocol: a preset, often the paper's, and `settings` that depart from it.
 
     `only` are more settings for some sets. `longest` cuts documents there; `bpe_vocabulary` is for
     the method bpe only; `notes` are departures that no setting shows.
@@ -103,7 +112,7 @@ class Group:
         return {**self.settings, **self.only.get(dataset, {})}
 
     def departures(self, dataset: str) -> list[str]:
-        """What differs from the paper, in words: for the caption of every table."""
+        """What differs from the preset, in words: for the caption of every table."""
         paper, ours = resolve(self.preset, {}), resolve(self.preset, self.settings_of(dataset))
         told = [
             f"{words} {_word(getattr(ours, name))} instead of {_word(getattr(paper, name))}"
@@ -129,8 +138,14 @@ class Row:
 
     def config(self, device: str) -> TrainingConfig:
         """Return the settings of its training."""
-        own = {"composer": self.method.composer, "sequence_model": self.method.sequence_model}
-        more = {"seed": self.seed, "device": device, "task": "classification"}
+        method = self.method
+        own = {"composer": method.composer, "sequence_model": method.sequence_model}
+        more = {
+            "model": method.model,
+            "seed": self.seed,
+            "device": device,
+            "task": "classification",
+        }
         return resolve(self.group.preset, {**self.group.settings_of(self.dataset), **own, **more})
 
 
@@ -159,14 +174,10 @@ def rows(of: Iterable[Group]) -> list[Row]:
     return sorted(made, key=lambda row: (row.stage, row.seed))
 
 
-def chosen(every: list[Row], patterns: Iterable[str], part: tuple[int, int] = (1, 1)) -> list[Row]:
-    """Return the rows that a pattern such as 'H3*/grc-*-0' names; all if there are no patterns.
-
-    `part` (k, of) takes every of-th, from the k-th on: for several processes, each with its own.
-    """
+def chosen(every: list[Row], patterns: Iterable[str]) -> list[Row]:
+    """Return the rows that a pattern such as 'H3*/grc-*-0' names; all if there are no patterns."""
     wanted = list(patterns)
-    found = [row for row in every if not wanted or any(fnmatch(str(row), p) for p in wanted)]
-    return found[part[0] - 1 :: part[1]]
+    return [row for row in every if not wanted or any(fnmatch(str(row), p) for p in wanted)]
 
 
 def _group(path: Path) -> Group:

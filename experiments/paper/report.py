@@ -25,10 +25,11 @@ from experiments.paper.table import (
     paper_text_table,
     speed_table,
 )
+from experiments.paper.views import about_views, is_of_views, views_caption, views_table
 
 __all__ = ["page", "write_report"]
 
-SPEED_METHODS = ("dual_gru-repair", "dual_gru-lzd", "grc-repair", "grc-lzd")
+SPEED_METHODS = tuple(f"{c}-{k}" for c in ("mlp", "dual_gru", "grc") for k in ("repair", "lzd"))
 COLUMNS = 5  # sets in a table, as in the paper
 INTRODUCTION = """# The paper's experiments, on our code
 
@@ -42,6 +43,24 @@ or 3 points below characters (p < 0.03, 0.02). **Bold** and (brackets): the best
 (p < 0.05) or not. Wilcoxon's rank-sum test, one-sided, Holm's correction over the settings that the best is compared with. All
 methods of a seed hold out the same 20 % of train; the epoch that is best there is tested. Linear models on
 n-grams are scikit-learn's, on the same documents; the held-out part chooses their regularisation. – : not run yet.
+× characters: how many times as fast as characters it trains, alone on the GPU; (n/n'): how many times fewer symbols it reads.
+"""
+VIEWS = """A document can be read (*sequence*: grc and a Bi-LSTM over its symbols), counted (*ngram*: a linear model of its n-grams and
+phrases, trained by gradients) or *both*, the sum of the two, trained as one; all with Re-Pair, the preset `accurate` and the same
+10 % of train held out. *Linear n-grams* is what a practitioner has: `GrammarVectorizer`'s TF-IDF of the same n-grams (1 to 5
+letters, of DNA 1 to 6, the 300,000 most frequent) and scikit-learn's logistic regression, whose C the held-out part chooses. Test
+accuracy, %; **bold**: the best mean where all four are there. – : not run yet. Commands, with LACONIC_DATA:
+
+```
+python -m experiments.paper run --groups views_text views_pinyin views_dna --device cuda --processes 9
+python -m experiments.paper rivals --groups views_text views_pinyin views_dna --names rival_linear --seeds 0 1 2
+```
+"""
+SPEED = """Alone on the GPU, after warm-up, with the batches and settings of the rows above; making batches on the CPU is included. Of grammars:
+how many times as fast as characters, and how many times less memory.
+"""
+SPEED_OF_ROWS = """Not measured alone yet (`python -m experiments.paper speed`). Until then from rows that had the device to themselves: documents per
+second of the median epoch, and peak memory. Of grammars: how many times as fast as characters, and how many times less memory.
 """
 COMPLEXITY = """One document of fixed length; its first part is English and the rest repeats it. A step is forward, loss and backward of
 grc and a Bi-LSTM (d = 200), without CUDA graphs. Characters cost the same however repetitive they are; grammars cost what
@@ -55,7 +74,10 @@ Memory is above model and optimizer. The ratios are at the memory that character
 
 def page(results: Results, groups: Sequence[Group], pictures: Path) -> str:
     """Return the page; pictures are drawn into a folder, which must be the page's own."""
-    parts = [INTRODUCTION, "## In short\n", "\n".join(summary(results, groups)) + "\n"]
+    views = [group for group in groups if is_of_views(group)]
+    groups = [group for group in groups if group not in views]
+    short = summary(results, groups) + about_views(results, views)[:1]
+    parts = [INTRODUCTION, "## In short\n", "\n".join(short) + "\n"]
     parts += _compression(results)
     parts += ["## Accuracy\n", MARKS]
     for group in groups:
@@ -67,6 +89,7 @@ def page(results: Results, groups: Sequence[Group], pictures: Path) -> str:
     ]
     parts += ["### What the tables say\n", "\n".join(about_accuracy(results, groups)) + "\n"]
     parts += _speed(results, groups)
+    parts += _views(results, views) if views else []
     parts += _figure(results, pictures)
     parts += _complexity(results, pictures)
     return "\n".join(parts)
@@ -124,11 +147,25 @@ def _accuracy(results: Results, group: Group) -> list[str]:
 
 def _speed(results: Results, groups: Sequence[Group]) -> list[str]:
     sets = [name for group in groups for name in group.sets]
+    speed = results.one("speed")
+    where = f"Measured on {speed['about']['machine']}. " if speed else ""
+    dna = "H3 stands for all sets of DNA, which have the same lengths and batches.\n"
     return [
-        "## Training speed and memory of these rows\n",
-        "Documents per second of the median epoch, and peak memory. Of grammars: how many times as "
-        "fast as characters, and how many times less memory, in the rows above.\n",
+        "## Training speed and memory\n",
+        SPEED if speed else SPEED_OF_ROWS,
+        *([where + dna] if speed else []),
         "\n".join(speed_table(results, sets, SPEED_METHODS)) + "\n",
+    ]
+
+
+def _views(results: Results, groups: Sequence[Group]) -> list[str]:
+    found = about_views(results, groups)
+    return [
+        "## Two views: symbols and n-grams\n",
+        VIEWS,
+        views_caption(results, groups) + "\n",
+        "\n".join(views_table(results, groups)) + "\n",
+        ("\n".join(found) or NOT_YET) + "\n",
     ]
 
 

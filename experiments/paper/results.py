@@ -20,7 +20,9 @@ RESULTS = Path(__file__).parent.parent / "results" / "paper"
 def about(module: str = "experiments.paper") -> Figures:
     """Return command, commit, date, versions and machine, a GPU named if torch has one."""
     found = describe()
-    found["command"] = " ".join([f"python -m {module}", *sys.argv[1:]])
+    # Where a machine keeps its folders says nothing to others.
+    given = [Path(each).name if Path(each).is_absolute() else each for each in sys.argv[1:]]
+    found["command"] = " ".join([f"python -m {module}", *given])
     if name := accelerator():
         found["machine"] = f"{name}, {found['machine']}"
     del found["machine_name"]

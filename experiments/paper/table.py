@@ -14,7 +14,18 @@ from experiments.paper.printed import COMPRESSION, DNA, TEXT_ERRORS
 from experiments.paper.results import Figures, read, rows_in
 from experiments.paper.significance import marks
 
-__all__ = ["NAMES", "Results", "accuracy_table", "caption", "compression_table", "speed_table"]
+__all__ = [
+    "MISSING",
+    "NAMES",
+    "Results",
+    "accuracy_table",
+    "caption",
+    "compression_table",
+    "speed_table",
+    "spread",
+    "table",
+    "told",
+]
 
 CODECS = {"repair": "Re-Pair", "lzd": "LZD", "lz78": "LZ78"}
 _COMPOSERS = {"mlp": "mlp", "dual_gru": "gru"} | {name: name for name in COMPOSERS[2:]}
@@ -59,27 +70,38 @@ class Results:
         found = [100 * max(row["epochs"]["valid_accuracy"]) for row in rows]
         return statistics.mean(found) if found else 0.0
 
-    def speed(self, dataset: str, method: str) -> float | None:
-        """Return documents trained per second: the median epoch, and the mean over seeds.
+    @cached_property
+    def measured(self) -> dict[tuple[str, str], Figures]:
+        """The points of speed.json, by set and method: alone on a device, after warm-up."""
+        points = (self.one("speed") or {"points": []})["points"]
+        return {(p["set"], p["method"]): p for p in points if "error" not in p}
 
-        The first epoch captures graphs: the median leaves it out. Rows that shared their GPU with
-        others do not count.
+    def speed(self, dataset: str, method: str) -> Figures | None:
+        """Return documents_per_s and peak_mb (None of a CPU) of training; None without any.
+
+        Of sets that were measured alone, as were characters, from there; of the other DNA sets,
+        H3's, which has the same lengths and batches. Of the rest, from rows that shared their GPU
+        with no others: the median epoch, because the first captures graphs, and the mean over
+        seeds.
         """
-        found = [
-            statistics.median(row["epochs"]["documents_per_s"])
-            for row in self.of(dataset, method)
-            if row["processes"] == 1
-        ]
-        return statistics.mean(found) if found else None
+        for name in (dataset, *(["H3"] if dataset in DNA["characters"] else [])):
+            if (name, "characters") in self.measured:
+                return self.measured.get((name, method))
+        alone = [row for row in self.of(dataset, method) if row["processes"] == 1]
+        if not alone:
+            return None
+        epochs = [statistics.median(row["epochs"]["documents_per_s"]) for row in alone]
+        # On a CPU it is the process's, which other rows ran in before.
+        room = [row["peak_memory_mb"] for row in alone if "gpu" in row["about"]["versions"]]
+        return {
+            "documents_per_s": statistics.mean(epochs),
+            "peak_mb": statistics.mean(room) if room else None,
+        }
 
-    def memory(self, dataset: str, method: str) -> float | None:
-        """Return the peak memory in MB, the mean over seeds; None if it was no GPU's.
-
-        On a CPU it is the process's, which other rows ran in before.
-        """
-        rows = [row for row in self.of(dataset, method) if "gpu" in row["about"]["versions"]]
-        found = [row["peak_memory_mb"] for row in rows]
-        return statistics.mean(found) if found else None
+    def faster(self, dataset: str, method: str) -> float | None:
+        """Return how many times as fast as on characters it trains; None if that is unknown."""
+        plain, other = (self.speed(dataset, each) for each in ("characters", method))
+        return other["documents_per_s"] / plain["documents_per_s"] if plain and other else None
 
     def one(self, name: str) -> Figures | None:
         """Return a result that is no row, such as compression or figure; None without it."""
@@ -105,19 +127,19 @@ def caption(results: Results, group: Group) -> str:
     trained = [row for row in found if "protocol" in row]
     if not trained:
         pairs = [(name, group.departures(name)) for name in group.sets]
-        return f"No row has been run yet. What will depart from the paper: {_told(pairs)}."
-    told = _told([(row["dataset"], row["protocol"]["departures"]) for row in trained])
+        return f"No row has been run yet. What will depart from the paper: {told(pairs)}."
+    departures = told([(row["dataset"], row["protocol"]["departures"]) for row in trained])
     counts = sorted(set(Counter((row["dataset"], row["method"]) for row in trained).values()))
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     machines = " and ".join(sorted({row["about"]["machine"] for row in trained}))
     few = " Two seeds cannot be significantly different from two others." if counts[0] < 3 else ""
     return (
-        f"**Departs from the paper's protocol**: {told}. Mean ± standard "
+        f"**Departs from the paper's protocol**: {departures}. Mean ± standard "
         f"deviation over {several} seeds.{few} Trained on {machines}."
     )
 
 
-def _told(pairs: Iterable[tuple[str, list[str]]]) -> str:
+def told(pairs: Iterable[tuple[str, list[str]]]) -> str:
     """Return departures in words, said once for all sets that share them."""
     sets: dict[str, list[str]] = {}
     for name, departures in pairs:
@@ -126,13 +148,17 @@ def _told(pairs: Iterable[tuple[str, list[str]]]) -> str:
             known.append(name)
     if len(sets) == 1:
         return next(iter(sets))
-    return " | ".join(f"{', '.join(names)}: {told}" for told, names in sets.items())
+    return " | ".join(f"{', '.join(names)}: {words}" for words, names in sets.items())
 
 
 def accuracy_table(
     results: Results, group: Group, sets: Sequence[str], figure: str = "accuracy"
 ) -> list[str]:
-    """Return the table of a group, a column for each set, with the paper's marks."""
+    """Return the table of a group, a column for each set, with the paper's marks.
+
+    Sets whose speeds were measured have a second one: how many times as fast as characters, and
+    how many times fewer symbols there are to read.
+    """
     kinds = {name: DATASETS[name].kind for name in sets}
     marked = {
         name: marks({m: results.values(name, m, figure) for m in NAMES}, kinds[name])
@@ -140,23 +166,30 @@ def accuracy_table(
     }
     wanted = {name for _, names, _ in group.methods for name in names}
     shown = [n for n in NAMES if n in wanted or any(results.of(name, n) for name in sets)]
+    timed = [name for name in sets if (name, "characters") in results.measured]
     rows = []
     for method in shown:
         cells = [NAMES[method]]
         for name in sets:
             values = results.values(name, method, figure)
-            cell = _spread(values)
+            cell = spread(values)
             if values and marked[name].best == method:
                 cell = f"**{cell}**" if marked[name].clearly else f"({cell})"
             cells.append(("† " if method in marked[name].daggers else "") + cell)
+            cells += [_ratios(results, name, method)] if name in timed else []
         rows.append(cells)
     # Whoever distributes a set, its name ends alike.
     same = [name.rpartition("-")[2] for name in sets]
     if all(name in DNA["characters"] for name in same):
         for method, values_of in DNA.items():
-            told = f"*the paper's {NAMES.get(method, method)}*"
-            rows.append([told, *(f"*{values_of[name]:.2f}*" for name in same)])
-    header = ["", *(("‡ " if marked[name].close else "") + name for name in sets)]
+            cells = [f"*the paper's {NAMES.get(method, method)}*"]
+            for full, name in zip(sets, same, strict=True):
+                cells += [f"*{values_of[name]:.2f}*", *([""] if full in timed else [])]
+            rows.append(cells)
+    header = [""]
+    for name in sets:
+        header.append(("‡ " if marked[name].close else "") + name)
+        header += ["× characters (n/n')"] if name in timed else []
     return table(header, rows)
 
 
@@ -170,16 +203,20 @@ def paper_text_table() -> list[str]:
 
 
 def speed_table(results: Results, sets: Sequence[str], methods: Sequence[str]) -> list[str]:
-    """Return documents/s of characters, and how many times as fast and small the others are."""
-    rows = []
-    for name in sets:
-        plain, room = results.speed(name, "characters"), results.memory(name, "characters")
-        cells = [name, _number(plain, "{:,.0f}"), _number(room, "{:,.0f}")]
+    """Return documents/s of characters, and how many times as fast and small the others are.
+
+    Only of sets that were measured alone, if there are such.
+    """
+    rows, alone = [], {name for name, _ in results.measured}
+    for name in (each for each in sets if not alone or each in alone):
+        plain = results.speed(name, "characters") or {}
+        room = plain.get("peak_mb")
+        cells = [name, _number(plain.get("documents_per_s"), "{:,.0f}"), _number(room, "{:,.0f}")]
         for method in methods:
-            speed, memory = results.speed(name, method), results.memory(name, method)
-            faster = speed / plain if speed and plain else None
+            memory = (results.speed(name, method) or {}).get("peak_mb")
             smaller = room / memory if room and memory else None
-            cells.append(f"{_number(faster, '{:.2f} ×')}, {_number(smaller, '{:.2f} ×')}")
+            faster = _number(results.faster(name, method), "{:.2f} ×")
+            cells.append(f"{faster}, {_number(smaller, '{:.2f} ×')}")
         rows.append(cells)
     header = ["", "characters: documents/s", "peak MB", *(NAMES[m] for m in methods)]
     return table(header, rows)
@@ -245,7 +282,8 @@ def _counted(of: Figures, codec: str) -> float:
     return length + of["none"]["distinct"] + 1 if codec == "lzd" else length
 
 
-def _spread(values: Sequence[float]) -> str:
+def spread(values: Sequence[float]) -> str:
+    """Return mean ± standard deviation, or what there is."""
     if not values:
         return MISSING
     if len(values) == 1:
@@ -255,6 +293,13 @@ def _spread(values: Sequence[float]) -> str:
 
 def _pair(of: Figures) -> str:
     return f"{of['mean']:,.1f} / {of['max']:,}"
+
+
+def _ratios(results: Results, dataset: str, method: str) -> str:
+    point, faster = results.measured.get((dataset, method)), results.faster(dataset, method)
+    if point is None or faster is None:
+        return ""
+    return f"{faster:.2f} × ({point['letters'] / point['sequence']:.1f})"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -24,8 +24,9 @@ from laconic.training.loop import Trained, TrainingError, outputs_of, train
 from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.run import Run, RunError
 
-__all__ = ["run_row", "run_rows"]
+__all__ = ["LEFT", "in_words", "run_row", "run_rows"]
 
+LEFT = (ModuleNotFoundError, TrainingError)  # what ends one row, and not the others
 _TEST_BATCH, _TEST_SYMBOLS = 256, 1 << 20
 _LINES = ("train_loss", "valid_loss", "seconds", "documents_per_s", "peak_memory_mb")
 
@@ -44,7 +45,8 @@ def run_rows(
     No row starts after `seconds`. A row that needs a package that is not here, or more memory, or
     whose loss becomes no number, is left, and the others go on. One that was
     interrupted goes on where it was, if it was `resumable`. One process runs many rows: starting
-    costs more than some. `processes` is how many share the device: their speeds are not measured.
+    costs more than some. `processes` is how many share the device (pool.run_in_processes runs
+    them): their speeds are not measured.
     """
     began, left = time.perf_counter(), []
     torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
@@ -57,13 +59,17 @@ def run_rows(
             continue
         try:
             figures = run_row(row, device, results, cache, processes, resumable)
-        except (ModuleNotFoundError, TrainingError) as error:
+        except LEFT as error:
             print(f"{spent:7.1f} s  {row} left: {error}", file=sys.stderr, flush=True)
             left.append(row)
             continue
-        told = f"{100 * figures['test']['accuracy']:.2f} %, {figures['seconds']:.1f} s"
-        print(f"{spent:7.1f} s  {row}: {told}", file=sys.stderr, flush=True)
+        print(f"{spent:7.1f} s  {row}: {in_words(figures)}", file=sys.stderr, flush=True)
     return left
+
+
+def in_words(figures: Figures) -> str:
+    """Return what somebody who waits wants to know of a result."""
+    return f"{100 * figures['test']['accuracy']:.2f} %, {figures['seconds']:.1f} s"
 
 
 def run_row(
@@ -98,6 +104,7 @@ def run_row(
     figures: Figures = {
         "dataset": row.dataset,
         "method": method.name,
+        "model": method.model,
         "seed": row.seed,
         "protocol": {"group": row.group.name, "departures": row.group.departures(row.dataset)},
         "config": config.to_json(),

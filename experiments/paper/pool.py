@@ -1,0 +1,290 @@
+"""Runs rows in several processes that share a device: one alone leaves most of a GPU idle.
+
+Each child gets its rows one by one through a pipe of its own, so that the parent always knows who
+has which, and a child that dies can neither take a row along nor a lock that others need.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+import torch
+
+from experiments.paper.corpora import CACHE, corpora, symbols
+from experiments.paper.grid import Row
+from experiments.paper.results import RESULTS, path_of
+from experiments.paper.training import LEFT, in_words, run_row
+from laconic.training.config import TrainingConfig
+
+__all__ = ["longest_first", "run_in_processes", "sharing"]
+
+Say = Callable[[str], None]
+MPS = "nvidia-cuda-mps-control"
+_MEMORY = "out of memory"  # as torch, CUDA and laconic.training say it
+_PATIENCE = 10.0  # seconds that a child has for its end
+
+
+def run_in_processes(
+    rows: Iterable[Row],
+    device: str,
+    results: Path = RESULTS,
+    cache: Path = CACHE,
+    seconds: float | None = None,
+    processes: int = 2,
+    resumable: bool = True,
+    stop_after: float | None = None,
+) -> list[Row]:
+    """Run the rows that have no result yet in so many processes; return those that were left.
+
+    As training.run_rows, and beside that: among rows of one stage and seed the longest start first;
+    all processes have ended `stop_after` seconds from now, whatever they were doing. A row that
+    finds too little memory waits until at most half as many others run; one whose process dies is
+    tried again alone, when all others are done. What fails alone is left.
+    """
+    began = time.perf_counter()
+
+    def say(text: str) -> None:
+        print(f"{time.perf_counter() - began:7.1f} s  {text}", file=sys.stderr, flush=True)
+
+    missing = [
+        row for row in rows if not path_of(results, row.dataset, row.method.name, row.seed).exists()
+    ]
+    ready, left = _prepared(missing, cache, say)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for children: else each has all processors
+    cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    with sharing(cuda and processes > 1, say):
+        pool = _Pool(processes, (device, results, cache, processes, resumable), say)
+        try:
+            left += pool.run(longest_first(ready, cache), began, seconds, stop_after)
+        finally:
+            pool.end()
+    return [row for row in missing if row in left]
+
+
+def longest_first(rows: Iterable[Row], cache: Path = CACHE) -> list[Row]:
+    """Return rows by stage and seed, and of these the longest first: what starts last ends last.
+
+    How long is symbols times epochs, which need no training to be known.
+    """
+
+    def cost(row: Row) -> int:
+        config: TrainingConfig = row.config("cpu")
+        return config.epochs * symbols(*_source(row, cache))
+
+    return sorted(rows, key=lambda row: (row.stage, row.seed, -cost(row)))
+
+
+@contextmanager
+def sharing(wanted: bool, say: Say) -> Iterator[None]:
+    """Let processes use a GPU at once, by CUDA's multi-process service, as long as this lasts.
+
+    Without that service they take turns. One that somebody else has started is used, and stays.
+    """
+    control = shutil.which(MPS) if wanted else None
+    if control is None:
+        if wanted:
+            say(f"there is no {MPS} here: processes take turns on the GPU")
+        yield
+        return
+    # Nothing is captured: the daemon keeps what it inherits, and a pipe would never end.
+    none = subprocess.DEVNULL
+    started = subprocess.run([control, "-d"], stdin=none, stdout=none, stderr=none)
+    if started.returncode:
+        say(f"{MPS} -d ended with {started.returncode}: it may be running already")
+        yield
+        return
+    say(f"started {MPS}: processes share the GPU")
+    try:
+        yield
+    finally:
+        try:
+            subprocess.run([control], input=b"quit\n", timeout=60, stdout=none, stderr=none)
+            say(f"stopped {MPS}")
+        except subprocess.TimeoutExpired:
+            say(f"{MPS} did not stop; `echo quit | {MPS}` does it")
+
+
+@dataclass
+class _Job:
+    """A row to run, beside at most so many others."""
+
+    row: Row
+    beside: int
+    died: bool = False
+
+
+@dataclass
+class _Child:
+    process: SpawnProcess
+    pipe: Connection
+    job: _Job | None = None
+
+
+class _Pool:
+    """Children, what they run, and what waits; one thread, which only waits for pipes."""
+
+    def __init__(self, processes: int, given: tuple[str, Path, Path, int, bool], say: Say) -> None:
+        self._processes, self._given, self._say = processes, given, say
+        self._children: list[_Child] = []
+        self._waiting: list[_Job] = []
+        self._left: list[Row] = []
+
+    def run(
+        self, rows: list[Row], began: float, seconds: float | None, stop_after: float | None
+    ) -> list[Row]:
+        """Run rows until they are done or time is up; return those that were left."""
+        self._waiting = [_Job(row, self._processes - 1) for row in rows]
+        while True:
+            spent = time.perf_counter() - began
+            stopped = stop_after is not None and spent >= stop_after
+            if not stopped and (seconds is None or spent <= seconds):
+                self._hand_out()
+            if stopped or not self._running:
+                break
+            for pipe in wait(
+                [child.pipe for child in self._running],
+                None if stop_after is None else stop_after - spent,
+            ):
+                self._hear(next(child for child in self._running if child.pipe is pipe))
+        unfinished = [child.job for child in self._running] + self._waiting
+        return self._left + [job.row for job in unfinished if job is not None]
+
+    def end(self) -> None:
+        """End all children: those that wait at once, those that work by a signal."""
+        for child in self._children:
+            if child.job is not None:
+                child.process.terminate()
+            child.pipe.close()  # whoever waits for a row finds that there will be none
+        for child in self._children:
+            _ended(child)
+        self._children = []
+
+    @property
+    def _running(self) -> list[_Child]:
+        return [child for child in self._children if child.job is not None]
+
+    def _hand_out(self) -> None:
+        """Start rows in their order, where neither they nor those that run need more room."""
+        for job in list(self._waiting):
+            running = [child.job for child in self._running if child.job is not None]
+            if len(running) == self._processes:
+                return
+            if len(running) <= min([job.beside, *(each.beside for each in running)]):
+                self._waiting.remove(job)
+                self._begin(job)
+
+    def _begin(self, job: _Job) -> None:
+        idle = [c for c in self._children if c.job is None and c.process.is_alive()]
+        child = idle[0] if idle else self._born()
+        child.job = job
+        with suppress(OSError):  # It may have died while it was waiting: _hear finds that.
+            child.pipe.send(job.row)
+
+    def _born(self) -> _Child:
+        # A fork would inherit torch's threads and the device, neither of which survive it.
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, *self._given))
+        process.start()
+        theirs.close()  # the child's is the only one, so that its death closes the pipe
+        self._children.append(_Child(process, ours))
+        return self._children[-1]
+
+    def _hear(self, child: _Child) -> None:
+        """Take what a child says of its row, or that it died."""
+        job, others = child.job, len(self._running) - 1
+        assert job is not None
+        try:
+            kind, text = child.pipe.recv()
+        except (EOFError, OSError):
+            kind, text = "died", ""
+        child.job = None
+        if kind in ("memory", "died"):
+            self._children.remove(child)
+            child.pipe.close()
+            _ended(child)
+        if kind == "memory" and others:
+            job.beside = others // 2
+            self._waiting.insert(0, job)
+            text = f"waits until at most {job.beside} others run: {text}"
+        elif kind == "died":
+            text = f"left: its process ended with {child.process.exitcode}"
+            if job.died:
+                self._left.append(job.row)
+            else:
+                job.died, job.beside = True, 0
+                self._waiting.append(job)
+                text += "; it is tried again alone at the end"
+        elif kind != "done":
+            self._left.append(job.row)
+            text = f"left: {text}"
+        self._say(f"{job.row}{':' if kind == 'done' else ''} {text}")
+
+
+def _work(
+    pipe: Connection, device: str, results: Path, cache: Path, processes: int, resumable: bool
+) -> None:
+    """Run the rows that come through a pipe until it is closed; what a child does."""
+    torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
+    while True:
+        try:
+            row: Row = pipe.recv()
+        except EOFError:
+            return
+        try:
+            figures = run_row(row, device, results, cache, processes, resumable)
+        except (*LEFT, RuntimeError) as error:
+            memory = _lacks_memory(error)
+            if not memory and not isinstance(error, LEFT):
+                raise
+            pipe.send(("memory" if memory else "left", str(error).splitlines()[0]))
+            if memory:
+                # CUDA's own error, at the end of a capture, spoils whatever the process does next.
+                return
+        else:
+            pipe.send(("done", in_words(figures)))
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error is of memory, or came while one was handled: a capture ends with its own."""
+    while error is not None:
+        if _MEMORY in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _prepared(rows: list[Row], cache: Path, say: Say) -> tuple[list[Row], list[Row]]:
+    """Return rows whose corpora are there, after compressing them once for all, and the others."""
+    ready, left = list[Row](), list[Row]()
+    for row in sorted(rows, key=lambda row: row.dataset):  # a set is read once
+        try:
+            corpora(*_source(row, cache))
+        except ModuleNotFoundError as error:
+            say(f"{row} left: {error}")
+            left.append(row)
+        else:
+            ready.append(row)
+    return ready, left
+
+
+def _source(row: Row, cache: Path) -> tuple[str, str, int | None, Path, int]:
+    return row.dataset, row.method.codec, row.group.longest, cache, row.group.bpe_vocabulary
+
+
+def _ended(child: _Child) -> None:
+    child.process.join(_PATIENCE)
+    if child.process.is_alive():
+        child.process.kill()
+        child.process.join()

@@ -1,0 +1,178 @@
+"""Measures how fast rows train when they are alone on a device: rows that share it cannot tell.
+
+Batches, steps and optimizer are those of laconic.training on the rows' own settings. Some batches
+of an epoch are trained on again and again, after their CUDA graphs were captured: what is measured
+is what later epochs cost, the making of batches on the CPU included.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from experiments.paper.corpora import CACHE, corpora
+from experiments.paper.grid import Group, Method, Row
+from experiments.paper.results import RESULTS, Figures, about, read, write
+from laconic.batching import Batch, LengthSampler
+from laconic.nn import GrammarModel
+from laconic.nn.graphs import captured_training
+from laconic.training.config import ConfigError
+from laconic.training.data import Part, RowSampler, halves
+from laconic.training.losses import document_losses
+from laconic.training.machine import peak_memory_mb
+
+__all__ = ["METHODS", "SETS", "measure_speed"]
+
+# H3 stands for the ten DNA sets: they have the same lengths and batches.
+SETS = ("yelp_polarity_part", "imdb", "sogou_pinyin", "adfa_ld", "H3")
+METHODS = (
+    "characters",
+    *(
+        f"{composer}-{codec}"
+        for composer in ("mlp", "dual_gru", "grc")
+        for codec in ("repair", "lzd")
+    ),
+)
+
+
+def measure_speed(
+    groups: Iterable[Group],
+    device: str,
+    results: Path = RESULTS,
+    cache: Path = CACHE,
+    seconds: float = 3.0,
+    sets: Iterable[str] = (),
+    batches: int = 12,
+) -> None:
+    """Write speed.json, after every point; points that are in it are not measured again.
+
+    Each takes `seconds`, and one pass over that many batches at least. ConfigError for a set that
+    is in no group.
+    """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    of = {name: group for group in groups for name in group.sets}
+    wanted = list(sets) or [name for name in SETS if name in of]
+    if missing := [name for name in wanted if name not in of]:
+        raise ConfigError(f"no group has the set {missing[0]!r}; there are {', '.join(of)}")
+    path = results / "speed.json"
+    found: Figures = read(path) if path.exists() else {"about": about(), "points": []}
+    done = {(point["set"], point["method"]) for point in found["points"]}
+    torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
+    for name in wanted:
+        for method in METHODS:
+            if (name, method) in done:
+                continue
+            began = time.perf_counter()
+            row = Row(0, name, Method.named(method), 0, of[name])
+            point: Figures = {"set": name, "method": method}
+            point |= _point(row, torch.device(device), cache, seconds, batches)
+            point["took"] = time.perf_counter() - began
+            found["points"].append(point)
+            write(path, found)
+            print(point, file=sys.stderr, flush=True)
+
+
+def _point(row: Row, device: torch.device, cache: Path, seconds: float, batches: int) -> Figures:
+    try:
+        return _measure(row, device, cache, seconds, batches)
+    except torch.OutOfMemoryError:
+        return {"error": "out of memory"}
+    finally:
+        # What graphs hold would be counted as the next point's.
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(device)
+
+
+def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batches: int) -> Figures:
+    group, config = row.group, row.config(str(device))
+    source, _ = corpora(row.dataset, row.method.codec, group.longest, cache, group.bpe_vocabulary)
+    training, _, labels = halves(source, None, None, config)
+    alphabet, cuda = training.dataset.grammars.alphabet_size, device.type == "cuda"
+    torch.manual_seed(config.seed)
+    model = GrammarModel(config.model_config(alphabet, labels.outputs, labels.task)).to(device)
+    losses = document_losses(config, labels, None)
+
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+        return losses(outputs.float(), targets).mean()
+
+    way = captured_training(model, None, loss) if cuda else _eager(model, loss)
+    optimizer = torch.optim.Adam(model.parameters(), config.learning_rate, fused=cuda)
+    epoch = _Steps(way, optimizer, config.clip, training, device)
+    sampler = LengthSampler(
+        training.counts, config.batch_size, budget=config.budget, seed=config.seed
+    )
+    counts = training.dataset.counts
+    every = sorted(
+        RowSampler(sampler, training.rows), key=lambda rows: len(rows) * int(counts[rows].max())
+    )
+    # From the middle of each part, so that long batches weigh as much as in an epoch.
+    places = ((np.arange(batches) + 0.5) * len(every) / batches).astype(int)
+    some = [every[place] for place in np.unique(places).tolist()]
+    # The longest batch needs most memory, and all graphs then use what it has got.
+    epoch.run([every[-1], *reversed(some)])
+    epoch.run(some)  # what a graph had no room for, it has been captured for again
+    trained, passes, began = 0, 0, time.perf_counter()
+    while passes == 0 or time.perf_counter() - began < seconds:
+        trained += epoch.run(some)
+        passes += 1
+    spent = time.perf_counter() - began
+    return {
+        "documents_per_s": trained / spent,
+        "peak_mb": peak_memory_mb(device) if cuda else None,
+        "letters": float(source.grammars.expanded_lengths.mean()),
+        "sequence": float(counts.mean()),
+        "batch_size": config.batch_size,
+        "batches": len(some),
+        "passes": passes,
+    }
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Training steps on batches that are made as they are needed, as a loader makes them."""
+
+    way: Callable[[Batch], Tensor]
+    optimizer: torch.optim.Adam
+    clip: float | None
+    training: Part
+    device: torch.device
+
+    def run(self, batches: Iterable[list[int]]) -> int:
+        """Train on batches of rows; return their documents, when the device has done them."""
+        documents, cuda = 0, self.device.type == "cuda"
+        for rows in batches:
+            batch = self.training.dataset.__getitems__(rows)
+            batch = batch.pin_memory() if cuda else batch
+            self.way(batch.to(self.device, non_blocking=True))
+            if self.clip:
+                weights = [p for each in self.optimizer.param_groups for p in each["params"]]
+                torch.nn.utils.clip_grad_norm_(weights, self.clip)
+            self.optimizer.step()
+            documents += len(rows)
+        if cuda:
+            torch.cuda.synchronize(self.device)
+        return documents
+
+
+def _eager(
+    model: GrammarModel, loss: Callable[[Tensor, Tensor], Tensor]
+) -> Callable[[Batch], Tensor]:
+    def step(batch: Batch) -> Tensor:
+        assert batch.labels is not None
+        model.zero_grad()
+        mean = loss(model(batch), batch.labels)
+        mean.backward()  # type: ignore[no-untyped-call]
+        return mean.detach()
+
+    return step
