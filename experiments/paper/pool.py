@@ -139,6 +139,7 @@ class _Pool:
         self._children: list[_Child] = []
         self._waiting: list[_Job] = []
         self._left: list[Row] = []
+        self._born_so_far = 0
 
     def run(
         self, rows: list[Row], began: float, seconds: float | None, stop_after: float | None
@@ -195,7 +196,8 @@ class _Pool:
         # A fork would inherit torch's threads and the device, neither of which survive it.
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, *self._given))
+        self._born_so_far += 1
+        process = context.Process(target=_work, args=(theirs, self._born_so_far, *self._given))
         process.start()
         theirs.close()  # the child's is the only one, so that its death closes the pipe
         self._children.append(_Child(process, ours))
@@ -233,9 +235,16 @@ class _Pool:
 
 
 def _work(
-    pipe: Connection, device: str, results: Path, cache: Path, processes: int, resumable: bool
+    pipe: Connection,
+    number: int,
+    device: str,
+    results: Path,
+    cache: Path,
+    processes: int,
+    resumable: bool,
 ) -> None:
     """Run the rows that come through a pipe until it is closed; what a child does."""
+    _keep_to_a_share(number, processes)
     torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     while True:
         try:
@@ -254,6 +263,23 @@ def _work(
                 return
         else:
             pipe.send(("done", in_words(figures)))
+
+
+def _keep_to_a_share(number: int, processes: int) -> None:
+    """Use two processors at least, or a share of them: threads of all would be in each other's way.
+
+    >>> _share([0, 1, 2, 3, 4, 5], number=3, processes=2), _share([0, 1], number=1, processes=9)
+    ({3, 4, 5}, {0, 1})
+    """
+    if hasattr(os, "sched_setaffinity"):
+        ours = _share(sorted(os.sched_getaffinity(0)), number, processes)
+        os.sched_setaffinity(0, ours)
+
+
+def _share(processors: list[int], number: int, processes: int) -> set[int]:
+    size = max(2, len(processors) // processes)
+    begin = number * size
+    return {processors[place % len(processors)] for place in range(begin, begin + size)}
 
 
 def _lacks_memory(error: BaseException | None) -> bool:
