@@ -50,6 +50,7 @@ bench: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python -m experiments.paper report
+	$(BIN)/python -m experiments.accurate report
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff format .

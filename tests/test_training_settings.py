@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from laconic.nn import GrammarModel
 from laconic.training import losses
-from laconic.training.config import PRESETS, ConfigError, TrainingConfig, resolve
+from laconic.training.config import PRESETS, ConfigError, TrainingConfig, read_toml, resolve
 from laconic.training.data import LabelError, Labels, split
 from laconic.training.schedule import learning_rate
 
@@ -198,3 +198,10 @@ def test_numbers_of_a_csv_are_numbers() -> None:
     labels = Labels.of(["1.5", "2.5"])
     assert (labels.mean, labels.std) == (2.0, 0.5)
     assert labels.numbers(["2.5", "1.5"]).tolist() == [1.0, -1.0]
+
+
+def test_a_file_with_a_wrong_type_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "big.toml"
+    path.write_text('width = "wide"\n')
+    with pytest.raises(ConfigError, match=r"big\.toml: width must be an integer, not 'wide'"):
+        read_toml(path)

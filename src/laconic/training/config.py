@@ -202,10 +202,7 @@ class TrainingConfig:
     def from_toml(cls, path: str | Path) -> TrainingConfig:
         """Return the config in a TOML file; ConfigError with the file for what is wrong there."""
         given = read_toml(path)
-        try:
-            return resolve(given.get("preset"), given)
-        except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from None
+        return resolve(given.get("preset"), given)
 
 
 def resolve(preset: str | None, given: Mapping[str, Any]) -> TrainingConfig:
@@ -225,11 +222,11 @@ def resolve(preset: str | None, given: Mapping[str, Any]) -> TrainingConfig:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """Return the settings in a TOML file, their names checked; ConfigError, OSError."""
+    """Return the settings in a TOML file; ConfigError, with the file, for what cannot be."""
     try:
         with Path(path).open("rb") as file:
             given = tomllib.load(file)
-        check_names(given)
+        resolve(given.get("preset"), given)
     except (ConfigError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: {error}") from None
     return given

@@ -101,9 +101,14 @@ class Store:
         differ = [name for name in mine if mine[name] != theirs[name] and name not in _FREE]
         if differ:
             told = ", ".join(f"{name} was {theirs[name]}, now {mine[name]}" for name in differ)
-            raise RunError(f"{run.folder} was begun with other settings: {told}")
+            raise RunError(
+                f"{run.folder} was begun with other settings: {told}; "
+                "go on with those, or choose another folder"
+            )
         if run.fingerprint != fingerprint:
-            raise RunError(f"{run.folder} was begun with other documents or labels")
+            raise RunError(
+                f"{run.folder} was begun with other documents or labels; choose another folder"
+            )
 
     def _resume(self, run: Run, model: GrammarModel, optimizer: torch.optim.Optimizer) -> Position:
         if self._main:

@@ -1,0 +1,29 @@
+"""The experiment of the preset accurate: a row on a bundled sample, and the page that is committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiments.accurate import REPORT, RESULTS, report, run
+from experiments.paper.results import read
+from laconic.training.config import PRESETS
+
+
+def test_page_shows_the_newest_results() -> None:
+    assert REPORT.read_text("utf-8") == report(RESULTS)
+
+
+def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"width": 8, "embedding_size": 8, "epochs": 1, "ngram_buckets": 1 << 14, "ngrams": 4}
+    monkeypatch.setitem(PRESETS, "accurate", PRESETS["accurate"] | small)
+    monkeypatch.chdir(tmp_path)
+    run("bacteria", ["repair", "none"], [3], "cpu", tmp_path / "results", processes=1)
+    for codec in ("repair", "none"):
+        figures = read(tmp_path / "results" / "bacteria" / f"accurate-{codec}-3.json")
+        assert figures["config"]["model"] == "both" and figures["config"]["seed"] == 3
+        assert figures["test"]["accuracy"] > 0.5
+        shown = f"| {100 * figures['test']['accuracy']:.2f} | 1 | "
+        assert shown in report(tmp_path / "results")
+    run("bacteria", ["repair"], [3], "cpu", tmp_path / "results", processes=1)  # there already
