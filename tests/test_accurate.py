@@ -1,4 +1,4 @@
-"""The experiment of the preset accurate: a row on a bundled sample, and the page that is committed."""
+"""The experiment of the preset accurate: rows of a bundled sample, and the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     run("bacteria", ["repair", "none"], [3], "cpu", tmp_path / "results", processes=1)
     for codec in ("repair", "none"):
         figures = read(tmp_path / "results" / "bacteria" / f"accurate-{codec}-3.json")
-        assert figures["config"]["model"] == "both" and figures["config"]["seed"] == 3
+        assert figures["config"]["model"] == "both"
+        assert figures["config"]["seed"] == 3
         assert figures["test"]["accuracy"] > 0.5
         shown = f"| {100 * figures['test']['accuracy']:.2f} | 1 | "
         assert shown in report(tmp_path / "results")
