@@ -26,5 +26,5 @@ def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert figures["config"]["seed"] == 3
         assert figures["test"]["accuracy"] > 0.5
         shown = f"| {100 * figures['test']['accuracy']:.2f} | 1 | "
-        assert shown in report(tmp_path / "results")
+        assert shown in report(tmp_path / "results", "bacteria")
     run("bacteria", ["repair"], [3], "cpu", tmp_path / "results", processes=1)  # there already

@@ -115,3 +115,12 @@ def test_datasets_drop_only_for_training() -> None:
     plain, dropped = dataset.__getitems__([4, 9]), dataset.__getitems__(rows)
     assert plain.counts.tolist() == dataset.counts[[4, 9]].tolist()
     assert (dropped.counts > plain.counts).all()
+
+
+def test_rows_of_one_seed_are_not_those_of_another_moved() -> None:
+    grammars = compress_many(["abababababababababab" * 4] * 2)
+    one = expand_at_random(grammars, 0.5, (0, 0), np.array([7, 8]))
+    other = expand_at_random(grammars, 0.5, (1, 0), np.array([6, 7]))
+    assert one[0].sequence.tolist() != other[0].sequence.tolist() or (
+        one[1].sequence.tolist() != other[1].sequence.tolist()
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,24 @@ def test_what_does_not_fit() -> None:
         state["places"][3] = wrong
         with pytest.raises(ModelError, match=r"bag.places is from .* rows"):
             learned(TEXTS).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "told"),
+    [
+        ("idf", 0, 1.0, "0 for row 0"),
+        ("idf", 1, math.inf, "must be finite"),
+        ("places", 0, 2, "two columns the same row"),
+    ],
+)
+def test_a_file_that_would_count_wrongly_is_refused(
+    name: str, place: int, value: float, told: str
+) -> None:
+    model = NgramBag(columns=4, rows=3, outputs=2)
+    model.learn(torch.tensor([2, 2, 0, 2]), documents=2)
+    state = model.state_dict()
+    NgramBag(columns=4, rows=3, outputs=2).load_state_dict(state)  # as it is, it can be read
+    state[name] = state[name].clone()
+    state[name][place] = value
+    with pytest.raises(ModelError, match=told):
+        NgramBag(columns=4, rows=3, outputs=2).load_state_dict(state)

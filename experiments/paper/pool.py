@@ -128,6 +128,7 @@ class _Job:
 class _Child:
     process: SpawnProcess
     pipe: Connection
+    number: int  # of its share of the processors
     job: _Job | None = None
 
 
@@ -139,7 +140,6 @@ class _Pool:
         self._children: list[_Child] = []
         self._waiting: list[_Job] = []
         self._left: list[Row] = []
-        self._born_so_far = 0
 
     def run(
         self, rows: list[Row], began: float, seconds: float | None, stop_after: float | None
@@ -196,11 +196,12 @@ class _Pool:
         # A fork would inherit torch's threads and the device, neither of which survive it.
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        self._born_so_far += 1
-        process = context.Process(target=_work, args=(theirs, self._born_so_far, *self._given))
+        taken = {child.number for child in self._children}
+        number = next(each for each in range(len(taken) + 1) if each not in taken)
+        process = context.Process(target=_work, args=(theirs, number, *self._given))
         process.start()
         theirs.close()  # the child's is the only one, so that its death closes the pipe
-        self._children.append(_Child(process, ours))
+        self._children.append(_Child(process, ours, number))
         return self._children[-1]
 
     def _hear(self, child: _Child) -> None:
@@ -266,17 +267,18 @@ def _work(
 
 
 def _keep_to_a_share(number: int, processes: int) -> None:
-    """Use two processors at least, or a share of them: threads of all would be in each other's way.
-
-    >>> _share([0, 1, 2, 3, 4, 5], number=3, processes=2), _share([0, 1], number=1, processes=9)
-    ({3, 4, 5}, {0, 1})
-    """
+    """Use a share of the processors: threads of all would be in each other's way."""
     if hasattr(os, "sched_setaffinity"):
         ours = _share(sorted(os.sched_getaffinity(0)), number, processes)
         os.sched_setaffinity(0, ours)
 
 
 def _share(processors: list[int], number: int, processes: int) -> set[int]:
+    """Return the processors of one of so many processes, two at least.
+
+    >>> _share([0, 1, 2, 3, 4, 5], number=1, processes=2), _share([0, 1], number=1, processes=9)
+    ({3, 4, 5}, {0, 1})
+    """
     size = max(2, len(processors) // processes)
     begin = number * size
     return {processors[place % len(processors)] for place in range(begin, begin + size)}

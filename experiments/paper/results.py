@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ def about(module: str = "experiments.paper") -> Figures:
     """Return command, commit, date, versions and machine, a GPU named if torch has one."""
     found = describe()
     # Where a machine keeps its folders says nothing to others.
-    given = [Path(each).name if Path(each).is_absolute() else each for each in sys.argv[1:]]
+    given = [re.sub(r"(?<![^=])/\S*/", "", each) for each in sys.argv[1:]]
     found["command"] = " ".join([f"python -m {module}", *given])
     if name := accelerator():
         found["machine"] = f"{name}, {found['machine']}"

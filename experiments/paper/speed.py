@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +22,13 @@ from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Group, Method, Row
 from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic.batching import Batch, LengthSampler
+from laconic.batching import batches as loader
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
 from laconic.training.config import ConfigError
 from laconic.training.data import Part, RowSampler, halves
 from laconic.training.losses import document_losses
-from laconic.training.machine import peak_memory_mb
+from laconic.training.machine import is_want_of_memory, peak_memory_mb
 
 __all__ = ["METHODS", "SETS", "measure_speed"]
 
@@ -84,7 +85,9 @@ def measure_speed(
 def _point(row: Row, device: torch.device, cache: Path, seconds: float, batches: int) -> Figures:
     try:
         return _measure(row, device, cache, seconds, batches)
-    except torch.OutOfMemoryError:
+    except RuntimeError as error:
+        if not is_want_of_memory(error):
+            raise
         return {"error": "out of memory"}
     finally:
         # What graphs hold would be counted as the next point's.
@@ -140,7 +143,7 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
 
 @dataclass(frozen=True)
 class _Steps:
-    """Training steps on batches that are made as they are needed, as a loader makes them."""
+    """Training steps on batches that are made while others train, as in a training."""
 
     way: Callable[[Batch], Tensor]
     optimizer: torch.optim.Adam
@@ -148,18 +151,17 @@ class _Steps:
     training: Part
     device: torch.device
 
-    def run(self, batches: Iterable[list[int]]) -> int:
+    def run(self, batches: Sequence[list[int]]) -> int:
         """Train on batches of rows; return their documents, when the device has done them."""
         documents, cuda = 0, self.device.type == "cuda"
-        for rows in batches:
-            batch = self.training.dataset.__getitems__(rows)
-            batch = batch.pin_memory() if cuda else batch
+        made = loader(self.training.dataset, batches, pin_memory=cuda)
+        for batch in made:
             self.way(batch.to(self.device, non_blocking=True))
             if self.clip:
                 weights = [p for each in self.optimizer.param_groups for p in each["params"]]
                 torch.nn.utils.clip_grad_norm_(weights, self.clip)
             self.optimizer.step()
-            documents += len(rows)
+            documents += len(batch)
         if cuda:
             torch.cuda.synchronize(self.device)
         return documents

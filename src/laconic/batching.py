@@ -284,7 +284,7 @@ def _numbers_of(corpus: Corpus) -> list[Any] | None:
 
 def batches(
     dataset: GrammarDataset,
-    sampler: Sampler[list[int]],
+    sampler: Sampler[list[int]] | Sequence[list[int]],
     workers: int = 0,
     pin_memory: bool = False,
 ) -> Batches:
@@ -312,7 +312,9 @@ class _MadeAhead:
 
     threads = 2
 
-    def __init__(self, dataset: GrammarDataset, sampler: Sampler[list[int]]) -> None:
+    def __init__(
+        self, dataset: GrammarDataset, sampler: Sampler[list[int]] | Sequence[list[int]]
+    ) -> None:
         self.dataset, self.sampler = dataset, sampler
 
     def __iter__(self) -> Iterator[Batch]:

@@ -30,7 +30,7 @@ def expand_at_random(
     >>> grammars[0].sequence.tolist()
     [257, 257, 257]
     >>> [expand_at_random(grammars, 0.5, [k], row)[0].sequence.tolist() for k in (2, 5)]
-    [[256, 256, 257, 257], [257, 257, 257]]
+    [[97, 98, 256, 256, 256, 257], [257, 256, 256, 257]]
     """
     if not 0 <= share <= 0.5:
         raise ValueError(f"share must be from 0 to 0.5, not {share}")
@@ -38,9 +38,10 @@ def expand_at_random(
     sequence = grammars.sequence
     counts = np.diff(grammars.sequence_offsets)
     documents = np.repeat(np.arange(len(grammars)), counts)
-    of_documents = np.asarray(rows).astype(np.uint64)
+    start = np.zeros(1, np.uint64)
     for number in seed:
-        of_documents = _mixed(of_documents + np.uint64(number))
+        start = _mixed(start ^ np.uint64(number))
+    of_documents = _mixed(start + np.asarray(rows).astype(np.uint64))
     places = np.arange(len(sequence)) - np.repeat(grammars.sequence_offsets[:-1], counts)
     keys = _mixed(of_documents[documents] + places.astype(np.uint64))
     fresh = np.ones(len(sequence), bool)

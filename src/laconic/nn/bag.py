@@ -84,7 +84,8 @@ class NgramBag(nn.Module):
         known = (1 + counts.log()) * self.idf.index_select(0, rows)
         known = known.masked_fill(bag.counts == 0, 0)
         squares = known.new_zeros(documents).index_add(0, bag.documents, known.square())
-        shares = known * squares.clamp(min=1e-12).rsqrt().index_select(0, bag.documents)
+        norms = squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
+        shares = known / norms.index_select(0, bag.documents)
         return shares.to(self.table.dtype)
 
 
@@ -101,7 +102,7 @@ class _Sums(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(rows, weights, documents)
         ctx.size = len(table)
-        if table.is_cuda:
+        if table.device.type != "cpu":
             values = table.index_select(0, rows) * weights[:, None]
             return values.new_zeros(count, values.shape[1]).index_add_(0, documents, values)
         if (documents.diff() < 0).any():
@@ -127,3 +128,7 @@ def _check_places(bag: NgramBag, _: object) -> None:
     least, most = int(places.min()), int(places.max())
     if least < 0 or most >= len(bag.idf):
         raise ModelError(f"bag.places is from {least} to {most}; there are {len(bag.idf)} rows")
+    if bag.idf[0] != 0 or not bag.idf.isfinite().all():
+        raise ModelError("bag.idf must be finite, and 0 for row 0, which is nobody's")
+    if most and (places[places > 0].bincount()[1:] > 1).any():
+        raise ModelError("bag.places gives two columns the same row")

@@ -76,8 +76,9 @@ class Captured:
     """A function of batches on a CUDA device, run as graphs; its result is one tensor.
 
     A shape is captured when it is seen first, and again when a forest outgrows it. All graphs share
-    their memory, which is about that of the largest. Not for models whose shapes or control flow
-    depend on values on the device, nor for several processes with DistributedDataParallel.
+    their memory, which is about that of the largest, but for copies of what they read. Not for
+    models whose shapes or control flow depend on values on the device, nor for several processes
+    with DistributedDataParallel.
     """
 
     def __init__(
@@ -103,7 +104,8 @@ class Captured:
         graph = self._graphs.pop(key, None)
         sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
         if graph is None or not _fits(sizes, graph.room) or entries > graph.entries:
-            graph = self._capture(batch, shape, _make_room(sizes, graph.room if graph else ()))
+            room = _make_room(sizes, graph.room if graph else ())
+            graph = self._capture(batch, shape, room, graph.entries if graph else 0)
         self._graphs[key] = graph  # again as the one used last
         if len(self._graphs) > _MOST_GRAPHS:
             del self._graphs[next(iter(self._graphs))]
@@ -115,7 +117,9 @@ class Captured:
         """The number of graphs captured so far."""
         return len(self._graphs)
 
-    def _capture(self, batch: Batch, shape: tuple[int, int], room: list[int]) -> _Graph:
+    def _capture(
+        self, batch: Batch, shape: tuple[int, int], room: list[int], entries: int
+    ) -> _Graph:
         if shape[0] * shape[1] > 1.25 * self._largest:
             # Blocks of small graphs are of no use to a much larger one, but those of a large one
             # serve all: the others are captured again when they are next needed.
@@ -123,7 +127,7 @@ class Captured:
             self._graphs.clear()
             self._pool = torch.cuda.graph_pool_handle()
             torch.cuda.empty_cache()
-        static = _static(batch, shape, room)
+        static = _static(batch, shape, room, entries)
         _copy_in(static, batch)
         if bool(room) not in self._warm:
             # Libraries set themselves up when they are first used, which cannot be captured; and
@@ -193,7 +197,7 @@ def _make_room(sizes: Sequence[int], before: Sequence[int]) -> list[int]:
     return [max(pair) for pair in zip_longest(wanted, before, fillvalue=0)]
 
 
-def _static(batch: Batch, shape: tuple[int, int], room: Sequence[int]) -> Batch:
+def _static(batch: Batch, shape: tuple[int, int], room: Sequence[int], entries: int = 0) -> Batch:
     """Return an empty batch with that room: no sequence needs the nodes that it has."""
     nodes = sum(room)
     return replace(
@@ -206,16 +210,17 @@ def _static(batch: Batch, shape: tuple[int, int], room: Sequence[int]) -> Batch:
         node_hashes=batch.node_hashes.new_zeros(batch.alphabet_size + nodes),
         labels=None if batch.labels is None else torch.zeros_like(batch.labels),
         rows=None,
-        bag=None if batch.bag is None else _empty_bag(batch.bag, len(batch)),
+        bag=None if batch.bag is None else _empty_bag(batch.bag, len(batch), entries),
     )
 
 
-def _empty_bag(bag: Bag, documents: int) -> Bag:
-    """Return a bag with room for a quarter more entries, which count 0.
+def _empty_bag(bag: Bag, documents: int, least: int) -> Bag:
+    """Return a bag with room for a quarter more entries, and for `least`, which count 0.
 
     They are spread over documents and buckets: a GPU adds to one place one after the other.
     """
-    places = torch.arange(_padded_length(len(bag.counts) * 5 // 4 + 1), device=bag.counts.device)
+    size = max(least, _padded_length(len(bag.counts) * 5 // 4 + 1))
+    places = torch.arange(size, device=bag.counts.device)
     buckets = places * 0 if not len(bag.counts) else bag.buckets[places % len(bag.counts)]
     return Bag(places % documents, buckets, torch.zeros_like(places, dtype=torch.float32))
 

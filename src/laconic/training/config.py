@@ -213,7 +213,7 @@ def resolve(preset: str | None, given: Mapping[str, Any]) -> TrainingConfig:
     (128, 64, 16)
     """
     check_names(given)
-    if preset is not None and preset not in PRESETS:
+    if preset is not None and (not isinstance(preset, str) or preset not in PRESETS):
         raise ConfigError(_no_preset(preset))
     chosen = {**(PRESETS[preset] if preset else {}), **given, "preset": preset}
     if isinstance(chosen.get("trackers"), list):

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
 from laconic.corpus import Corpus
-from laconic.nn import GrammarModel, ModelConfig
+from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
 from laconic.training.checkpoint import Position
 from laconic.training.config import TrainingConfig
@@ -31,6 +31,7 @@ from laconic.training.losses import Losses, class_weights, document_losses
 from laconic.training.machine import accelerator_for, peak_memory_mb, told_of_memory
 from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.schedule import learning_rate
+from laconic.training.start import new_model, new_optimizer
 from laconic.training.store import Store, TrainingError
 
 __all__ = ["Progress", "Trained", "TrainingError", "outputs_of", "train"]
@@ -102,10 +103,11 @@ def train(
     ):
         torch.manual_seed(config.seed)
         size = training.dataset.grammars.alphabet_size
-        model = _model(config.model_config(size, labels.outputs, labels.task), training).to(device)
+        wanted = config.model_config(size, labels.outputs, labels.task)
+        model = new_model(wanted, training).to(device)
         model.compile_cell = config.compile
         training = training.counting(model.config.counted, config.grammar_dropout)
-        optimizer = _optimizer(config, model)
+        optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own
         gradients = _gradients(config, accelerator, model, labels, training, weights)
         sampler = LengthSampler(
@@ -376,27 +378,6 @@ def _finished(
     best = store.history[-1]["best_epoch"]
     seconds = time.perf_counter() - began
     return Trained(model.eval(), labels, store.history, best, seconds, peak_memory_mb(device))
-
-
-def _model(config: ModelConfig, training: Part) -> GrammarModel:
-    """Return a new model, which knows the n-grams that are in two documents at least."""
-    if config.counted is None:
-        return GrammarModel(config)
-    frequencies = training.frequencies(config.counted)
-    # What only one document has can be learned by heart, and says nothing of others.
-    frequencies[frequencies < 2] = 0
-    model = GrammarModel(replace(config, ngram_rows=int(np.count_nonzero(frequencies))))
-    if model.bag is not None:
-        model.bag.learn(torch.from_numpy(frequencies), len(training))
-    return model
-
-
-def _optimizer(config: TrainingConfig, model: GrammarModel) -> torch.optim.Optimizer:
-    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    # One pass instead of many, of which a table of n-grams is too large for any cache.
-    fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    rate, decay = config.learning_rate, config.weight_decay
-    return kind(model.parameters(), rate, weight_decay=decay, fused=fused)
 
 
 def _fewer(wanted: int | None, there: int) -> int | None:

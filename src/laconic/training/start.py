@@ -1,0 +1,36 @@
+"""What a training begins with: a model and its optimizer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from laconic.nn import GrammarModel, ModelConfig
+from laconic.training.config import TrainingConfig
+from laconic.training.data import Part
+
+__all__ = ["new_model", "new_optimizer"]
+
+
+def new_model(config: ModelConfig, training: Part) -> GrammarModel:
+    """Return a new model, which knows the n-grams that are in two documents at least."""
+    if config.counted is None:
+        return GrammarModel(config)
+    frequencies = training.frequencies(config.counted)
+    # What only one document has can be learned by heart, and says nothing of others.
+    frequencies[frequencies < 2] = 0
+    model = GrammarModel(replace(config, ngram_rows=int(np.count_nonzero(frequencies))))
+    if model.bag is not None:
+        model.bag.learn(torch.from_numpy(frequencies), len(training))
+    return model
+
+
+def new_optimizer(config: TrainingConfig, model: GrammarModel) -> torch.optim.Optimizer:
+    """Return the optimizer that the settings want."""
+    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+    # One pass instead of many, of which a table of n-grams is too large for any cache.
+    fused = next(model.parameters()).device.type in ("cpu", "cuda")
+    rate, decay = config.learning_rate, config.weight_decay
+    return kind(model.parameters(), rate, weight_decay=decay, fused=fused)
