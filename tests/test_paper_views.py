@@ -71,7 +71,7 @@ def test_rows_of_views_differ_in_the_model_alone() -> None:
         assert config.to_json() | {"model": "both"} == same
         # The rival sees the same n-grams, and chooses on the same documents.
         kind = "dna" if row.group.name == "views_dna" else "text"
-        assert config.ngrams == LONGEST_NGRAMS.get(kind, 5)
+        assert config.ngrams == LONGEST_NGRAMS.get(kind, 7)
         assert config.holdout == HOLDOUTS["rival_linear"]
     # Results of both protocols lie in one folder.
     assert not set(map(str, rows)) & set(map(str, grid.rows(groups_of(*DEFAULT_GROUPS))))
