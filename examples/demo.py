@@ -132,7 +132,8 @@ def show_results(results: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]
         print(f"{name:7}" + "".join(f"{text:>15}" for text in cells))
     print(
         "\nThe first model reads grammars, the second characters; all else is equal. The third"
-        "\ncounts n-grams of the grammars, which are not expanded for it, and phrases of symbols;"
+        "\ncounts n-grams of the grammars, which are not expanded for it, and phrases of symbols:"
+        "\nwhere words decide, as here, begin with it (docs/training.md says when sequences help);"
         "\ndocuments/s are those of the best epoch, and memory includes PyTorch's own, some 400 MB."
     )
 

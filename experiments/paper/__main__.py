@@ -16,6 +16,7 @@ Finished rows are skipped and interrupted ones go on: run a command again until 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -83,6 +84,9 @@ def main(arguments: list[str] | None = None) -> None:
         _run(given)
     except (DataError, ConfigError, FileNotFoundError) as error:
         raise SystemExit(f"error: {error}") from None
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 def _run(given: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from experiments.paper.results import RESULTS, Figures, about, path_of, write
 from laconic.batching import GrammarDataset
 from laconic.training.config import TrainingConfig
 from laconic.training.data import Part, split
-from laconic.training.loop import Trained, TrainingError, outputs_of, train
+from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
 from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.run import Run, RunError
 
@@ -67,6 +68,13 @@ def run_rows(
     return left
 
 
+def _say(row: Row, at: Progress) -> None:
+    """Tell somebody who waits of every epoch; a row of many seconds would be silent otherwise."""
+    if at.line is not None:
+        told = f"{at.line['valid']['accuracy']:.1%} held out, {at.line['seconds']:.1f} s"
+        print(f"{row}: epoch {at.epoch} of {at.epochs}, {told}", file=sys.stderr, flush=True)
+
+
 def in_words(figures: Figures) -> str:
     """Return what somebody who waits wants to know of a result."""
     return f"{100 * figures['test']['accuracy']:.2f} %, {figures['seconds']:.1f} s"
@@ -93,7 +101,7 @@ def run_row(
         folder = cache.parent / "runs" / row.dataset / f"{method.name}-{row.seed}"
         folder.parent.mkdir(parents=True, exist_ok=True)
     resume = folder is not None and _can_resume(folder, config)
-    trained = train(source, config, folder, resume=resume)
+    trained = train(source, config, folder, resume=resume, progress=partial(_say, row))
     dataset = GrammarDataset(test, trained.labels.numbers(test.labels))
     part = Part(dataset, np.arange(len(dataset)))
     # Larger batches give the same outputs sooner.
