@@ -8,7 +8,6 @@
 #include "lzd.hpp"
 #include "repair.hpp"
 #include "texts.hpp"
-#include "weigh.hpp"
 
 namespace laconic::test {
 namespace {
@@ -173,10 +172,7 @@ void check_threads() {
         counter.finish({threads, poll});
         std::vector<std::int32_t> columns(counter.totals().size());
         for (std::size_t k = 0; k < columns.size(); ++k) columns[k] = static_cast<std::int32_t>(k);
-        SparseCounts counts = counter.matrix(columns, {threads, poll});
-        weigh({counts.indptr.data(), counts.indptr.size()}, {counts.indices.data(), counts.indices.size()},
-              {counts.data.data(), counts.data.size()}, {false, true, {}, Weighing::Norm::l2}, {threads, poll});
-        return counts;
+        return counter.matrix(columns, {threads, poll});
     };
     CHECK(same(learned(1), learned(3)), "learned");
     const auto hashed = [&](unsigned threads) { return count_hashed(options, documents, 1000, true, {threads, poll}); };

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import index
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,6 @@ __all__ = [
     "count_phrases",
     "learn",
     "letters",
-    "weigh",
 ]
 
 LONGEST = 64  # letters of an n-gram
@@ -242,44 +240,6 @@ def count_phrases(
         most, shortest, longest, *_arrays(grammars), n_features, _threads(threads)
     )
     return Counts(*counts, columns=n_features)
-
-
-def weigh(
-    counts: Counts,
-    *,
-    binary: bool = False,
-    sublinear: bool = False,
-    idf: npt.NDArray[np.float64] | None = None,
-    norm: Literal["l1", "l2"] | None = None,
-    threads: int | None = None,
-) -> npt.NDArray[np.float64]:
-    """Return weights for counts.data, float64 [nnz], in its memory: the counts are gone.
-
-    Counts become 1 with `binary` and 1 + log(count) with `sublinear`, are multiplied with their
-    column's `idf`, float64 [columns], and each row is divided by its norm. O(nnz).
-    Raises ValueError for arrays that do not fit each other, or counts that cannot be written to.
-    """
-    if norm not in (None, "l1", "l2"):
-        raise ValueError(f'norm must be "l1", "l2" or None, not {norm!r}')
-    if idf is not None and (idf.shape != (counts.columns,) or idf.dtype != np.float64):
-        raise ValueError(f"idf must be float64 [{counts.columns}], not {idf.dtype} {idf.shape}")
-    data = counts.data
-    if data.dtype != np.int64 or not (data.flags.writeable and data.flags.c_contiguous):
-        raise ValueError("counts.data must be int64 that can be written to")
-    if counts.columns == 0:
-        return data.view(np.float64)
-    factors = np.zeros(0) if idf is None else np.ascontiguousarray(idf)
-    _core.weigh(
-        counts.indptr,
-        counts.indices,
-        data,
-        binary,
-        sublinear,
-        factors,
-        norm or "none",
-        _threads(threads),
-    )
-    return data.view(np.float64)
 
 
 def _chosen(
