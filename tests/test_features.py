@@ -122,6 +122,17 @@ def test_like_another(corpus: Path, table: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "two.features.json").exists()
 
 
+def test_texts_like_a_corpus_of_bytes(tmp_path: Path) -> None:
+    texts = ["Un café", "né à Łódź", "plain"]
+    raw, corpus = tmp_path / "texts.jsonl", tmp_path / "texts.parquet"
+    raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    Corpus.from_documents(texts).write(corpus)
+    laconic("features", corpus, "-o", tmp_path / "one.npz")
+    like = ("--text", "text", "--like", tmp_path / "one.features.json")
+    laconic("features", raw, "-o", tmp_path / "two.npz", *like)
+    same(load_npz(tmp_path / "two.npz"), load_npz(tmp_path / "one.npz"), 0)
+
+
 def test_nothing_is_replaced_or_left(corpus: Path, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "matrix.npz"
     laconic("features", corpus, "-o", out, "--max-features", "9")
@@ -220,6 +231,8 @@ def test_what_is_no_vectorizer(tmp_path: Path) -> None:
         fields | {"ngrams": ["a", "a"]},
         fields | {"idf": [1.0]},
         fields | {"idf": None},
+        fields | {"alphabet": 1},
+        fields | {"alphabet": "{}"},
         fields | {"settings": settings | {"n_features": 5}},
         fields | {"settings": settings | {"ngram_range": [2, 1]}},
         fields | {"settings": settings | {"codec": {"name": "zip"}}},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import index
@@ -21,6 +21,7 @@ __all__ = [
     "Counts",
     "Letters",
     "Vocabulary",
+    "as_vocabulary",
     "count_all",
     "count_hashed",
     "count_known",
@@ -95,6 +96,23 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         return f"<Vocabulary: {several(len(self), 'n-gram')}>"
+
+
+def as_vocabulary(vocabulary: Mapping[str, int] | Iterable[str] | None) -> Vocabulary:
+    """Return the vocabulary that was given; ValueError or TypeError where it is none."""
+    if isinstance(vocabulary, Mapping):
+        names = sorted(vocabulary, key=vocabulary.__getitem__)
+        if [vocabulary[name] for name in names] != list(range(len(names))):
+            raise ValueError("the columns of the vocabulary must be 0, 1, 2, … without gaps")
+    elif isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
+        raise TypeError(f"vocabulary must be n-grams, not {type(vocabulary).__name__}")
+    else:
+        names = sorted(vocabulary) if isinstance(vocabulary, Set) else list(vocabulary)
+    if not names:
+        raise ValueError("the vocabulary is empty: it must have at least one n-gram")
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f"the vocabulary holds {odd[0]!r}, which is no str")
+    return Vocabulary.from_names(names)
 
 
 def count_hashed(

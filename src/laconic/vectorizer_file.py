@@ -41,6 +41,7 @@ def save_vectorizer(vectorizer: GrammarVectorizer, path: str | os.PathLike[str])
         "laconic": "vectorizer",
         "version": _VERSION,
         "settings": settings,
+        "alphabet": None if vectorizer.alphabet_ is None else vectorizer.alphabet_.to_json(),
         "idf": None if idf is None else idf.tolist(),
         "ngrams": names,
     }
@@ -68,14 +69,15 @@ def _restored(fields: dict[str, Any], threads: int | None) -> GrammarVectorizer:
     if isinstance(settings["alphabet"], dict):
         settings["alphabet"] = Alphabet.from_json(settings["alphabet"]["json"])
     vectorizer = GrammarVectorizer(**settings, threads=threads)
-    names, idf = fields["ngrams"], fields["idf"]
+    names, alphabet = fields["ngrams"], fields["alphabet"]
     if vectorizer.n_features is not None:
         raise ValueError("it hashes n-grams, and yet it has some")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError("its n-grams are not a list of texts")
     vectorizer.ngrams_ = Vocabulary.from_names(names)
+    vectorizer.alphabet_ = None if alphabet is None else Alphabet.from_json(alphabet)
     if vectorizer.use_idf is None or vectorizer.use_idf:
-        vectorizer.idf_ = np.array(idf, vectorizer.dtype or np.float64)
+        vectorizer.idf_ = np.array(fields["idf"], vectorizer.dtype or np.float64)
         if vectorizer.idf_.shape != (len(names),):
             raise ValueError(f"there are {len(names)} n-grams, but {vectorizer.idf_.size} weights")
     vectorizer.transform([])  # checks the settings
