@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -215,6 +216,14 @@ def test_a_vectorizer_comes_back(settings: dict[str, Any], tmp_path: Path) -> No
     assert again.vocabulary_ == vectorizer.vocabulary_
 
 
+def test_ngrams_of_no_document_weigh_infinitely_much_unless_smoothed(tmp_path: Path) -> None:
+    vectorizer = GrammarVectorizer((1, 1), vocabulary=["e", "é"], smooth_idf=False)
+    with np.errstate(divide="ignore"):
+        vectorizer.fit(KJV)
+    save_vectorizer(vectorizer, tmp_path / "v.json")
+    assert load_vectorizer(tmp_path / "v.json").idf_.tolist() == [1.0, math.inf]
+
+
 def test_what_is_no_vectorizer(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     save_vectorizer(GrammarVectorizer((1, 2)).fit(KJV), path)
@@ -231,8 +240,17 @@ def test_what_is_no_vectorizer(tmp_path: Path) -> None:
         fields | {"ngrams": ["a", "a"]},
         fields | {"idf": [1.0]},
         fields | {"idf": None},
+        fields | {"idf": [10**400, *fields["idf"][1:]]},
+        fields | {"idf": [None, *fields["idf"][1:]]},
+        fields | {"idf": [math.nan, *fields["idf"][1:]]},
+        fields | {"idf": [math.inf, *fields["idf"][1:]]},
+        fields | {"idf": ["1.5", *fields["idf"][1:]]},
+        fields | {"idf": [True, *fields["idf"][1:]]},
+        fields | {"idf": [-1, *fields["idf"][1:]]},
+        fields | {"ngrams": [], "idf": []},
         fields | {"alphabet": 1},
         fields | {"alphabet": "{}"},
+        fields | {"settings": settings | {"ngram_range": [1, 65]}},
         fields | {"settings": settings | {"n_features": 5}},
         fields | {"settings": settings | {"ngram_range": [2, 1]}},
         fields | {"settings": settings | {"codec": {"name": "zip"}}},

@@ -417,7 +417,8 @@ def test_what_are_no_documents(documents: Any, error: type[Exception], message: 
     [
         ({"ngram_range": (0, 2)}, "1 <= first <= last"),
         ({"ngram_range": (3, 2)}, "1 <= first <= last"),
-        ({"ngram_range": (1, 65)}, "64"),
+        ({"ngram_range": (1, 65)}, "1 <= first <= last <= 64"),
+        ({"ngram_range": (1, 65), "n_features": 5}, "1 <= first <= last <= 64"),
         ({"ngram_range": 3}, "two integers"),
         ({"ngram_range": (1.0, 2.0)}, "two integers"),
         ({"n_features": 0}, "n_features must be"),

@@ -24,6 +24,7 @@ from laconic.codecs import Codec, CodecName, as_codec
 from laconic.documents import Documents, documents_of
 from laconic.grammar import Grammars
 from laconic.ngrams import (
+    LONGEST,
     Counts,
     Letters,
     Vocabulary,
@@ -224,8 +225,9 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     def _check(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot be."""
         low, high = _pair(self.ngram_range)
-        if not 1 <= low <= high:
-            raise ValueError(f"ngram_range is {self.ngram_range}: 1 <= first <= last is wanted")
+        if not 1 <= low <= high <= LONGEST:
+            wanted = f"1 <= first <= last <= {LONGEST} is wanted"
+            raise ValueError(f"ngram_range is {self.ngram_range}: {wanted}")
         for name in ("n_features", "max_features"):
             value = getattr(self, name)
             if value is not None and not (_whole(value) and 1 <= value <= _MOST_COLUMNS):
