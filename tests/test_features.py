@@ -224,6 +224,24 @@ def test_ngrams_of_no_document_weigh_infinitely_much_unless_smoothed(tmp_path: P
     assert load_vectorizer(tmp_path / "v.json").idf_.tolist() == [1.0, math.inf]
 
 
+def test_a_vectorizer_appears_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectorizer = GrammarVectorizer((1, 2)).fit(KJV)
+    save_vectorizer(vectorizer, tmp_path / "v.json")
+    before = (tmp_path / "v.json").read_bytes()
+
+    def half(path: Path, text: str, *_: object) -> None:
+        path.write_bytes(text[: len(text) // 2].encode())
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(OSError, match="no space left"):
+        save_vectorizer(vectorizer, str(tmp_path / "v.json"))
+    assert (tmp_path / "v.json").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_what_is_no_vectorizer(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     save_vectorizer(GrammarVectorizer((1, 2)).fit(KJV), path)

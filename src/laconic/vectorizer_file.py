@@ -17,6 +17,7 @@ from laconic.alphabet import Alphabet
 from laconic.codecs import Codec, as_codec
 from laconic.ngrams import Vocabulary
 from laconic.vectorizer import GrammarVectorizer
+from laconic.writers import renamed
 
 __all__ = ["load_vectorizer", "save_vectorizer"]
 
@@ -26,7 +27,8 @@ _VERSION = 1
 def save_vectorizer(vectorizer: GrammarVectorizer, path: str | os.PathLike[str]) -> None:
     """Write a fitted vectorizer as JSON: its settings, and the n-gram and idf of each column.
 
-    Of one that hashes there is nothing to keep but its settings: ValueError.
+    The file appears when it is whole. Of a vectorizer that hashes there is nothing to keep but its
+    settings: ValueError.
     """
     names = vectorizer.get_feature_names_out().tolist()
     settings = vectorizer.get_params(deep=False)
@@ -48,7 +50,8 @@ def save_vectorizer(vectorizer: GrammarVectorizer, path: str | os.PathLike[str])
         "idf": None if idf is None else idf.tolist(),
         "ngrams": names,
     }
-    Path(path).write_text(json.dumps(fields, indent=0), "utf-8")
+    with renamed(Path(path)) as temporary:
+        temporary.write_text(json.dumps(fields, indent=0), "utf-8")
 
 
 def load_vectorizer(path: str | os.PathLike[str], threads: int | None = None) -> GrammarVectorizer:
