@@ -134,6 +134,28 @@ def test_texts_like_a_corpus_of_bytes(tmp_path: Path) -> None:
     same(load_npz(tmp_path / "two.npz"), load_npz(tmp_path / "one.npz"), 0)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--n-features", "10"),
+        ("--ngram-range", "1", "2"),
+        ("--max-df", "1"),
+        ("--norm", "none"),
+        ("--no-lowercase",),
+        ("--codec", "repair"),
+        ("--alphabet", "bytes"),
+    ],
+)
+def test_settings_beside_like_are_refused(
+    words: tuple[str, ...], corpus: Path, tmp_path: Path
+) -> None:
+    laconic("features", corpus, "-o", tmp_path / "one.npz", "--max-features", "9")
+    like = ("--like", tmp_path / "one.features.json")
+    with pytest.raises(ValueError, match=rf"{words[0]}: .*--like.*leave"):
+        laconic("features", corpus, "-o", tmp_path / "two.npz", *like, *words)
+    assert not (tmp_path / "two.npz").exists()
+
+
 def test_nothing_is_replaced_or_left(corpus: Path, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "matrix.npz"
     laconic("features", corpus, "-o", out, "--max-features", "9")
