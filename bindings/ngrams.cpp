@@ -2,7 +2,6 @@
 #include "ngrams.hpp"
 
 #include "arrays.hpp"
-#include "weigh.hpp"
 
 namespace laconic {
 namespace {
@@ -148,19 +147,6 @@ void bind_ngrams(nb::module_& m) {
         },
         "letters"_a, "low"_a, "high"_a, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a,
         "sequence_offsets"_a, "vocabulary"_a, "offsets"_a, "threads"_a);
-
-    m.def(
-        "weigh",
-        [](Array<std::int64_t> indptr, Array<std::int32_t> indices,
-           nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> data, bool binary, bool sublinear,
-           Array<double> idf, const std::string& norm, unsigned threads) {
-            using Norm = Weighing::Norm;
-            const nb::gil_scoped_release release;
-            const Norm kind = norm == "l1" ? Norm::l1 : norm == "l2" ? Norm::l2 : Norm::none;
-            weigh(view(indptr), view(indices), {data.data(), data.shape(0)}, {binary, sublinear, view(idf), kind},
-                  {threads, poll_signals});
-        },
-        "indptr"_a, "indices"_a, "data"_a, "binary"_a, "sublinear"_a, "idf"_a, "norm"_a, "threads"_a);
 }
 
 }  // namespace laconic

@@ -78,7 +78,7 @@ public:
         }
     }
 
-    void finish(const Labour&) override {
+    void finish(const Labour& labour) override {
         Buffer<Weighted<Words>> all, scratch;
         for (std::size_t worker = 0; worker < crew_.size(); ++worker) {
             crew_[worker]->ranks.resize(crew_[worker]->table.size());
@@ -87,11 +87,13 @@ public:
             });
             crew_[worker]->table = WindowTable<Words>();
         }
+        labour.poll();
         radix_sort(all, scratch, (packing_.used_bits() + 7) / 8);
+        labour.poll();
         keys_.reserve(all.size());
         ngrams_.reserve(all.size() * width_);
         ngrams_.prefer_huge_pages();
-        rank(all);
+        rank(all, labour);
         for (auto& learner : crew_) learner->sums = Buffer<std::uint64_t>();
     }
 
@@ -129,7 +131,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t kAhead = 12;  // windows whose memory is asked for before they are looked at
+    static constexpr std::size_t kAhead = 12;          // windows whose memory is asked for before they are looked at
+    static constexpr std::uint32_t kPolled = 1 << 16;  // windows that are ranked from one poll to the next
     static constexpr std::uint64_t kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
     struct Origin {
@@ -171,7 +174,7 @@ private:
     }
 
     // Numbers n-grams and adds up what is known of them, from the windows of all workers in order.
-    void rank(const Buffer<Weighted<Words>>& all) {
+    void rank(const Buffer<Weighted<Words>>& all, const Labour& labour) {
         const auto sums_of = [&](const Weighted<Words>& entry) {
             return &crew_[entry.weight >> 32]->sums[stride_ * static_cast<std::uint32_t>(entry.weight)];
         };
@@ -181,6 +184,7 @@ private:
             const Key<Words> key = all[i].key;
             std::fill(sums.begin(), sums.end(), std::uint64_t{0});
             const auto window = static_cast<std::uint32_t>(keys_.size());
+            if (window % kPolled == kPolled - 1) labour.poll();
             for (; i < all.size() && all[i].key == key; ++i) {
                 if (i + kAhead < all.size()) prefetch(sums_of(all[i + kAhead]));
                 const std::uint64_t* const more = sums_of(all[i]);

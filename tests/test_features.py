@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -122,6 +123,39 @@ def test_like_another(corpus: Path, table: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "two.features.json").exists()
 
 
+def test_texts_like_a_corpus_of_bytes(tmp_path: Path) -> None:
+    texts = ["Un café", "né à Łódź", "plain"]
+    raw, corpus = tmp_path / "texts.jsonl", tmp_path / "texts.parquet"
+    raw.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    Corpus.from_documents(texts).write(corpus)
+    laconic("features", corpus, "-o", tmp_path / "one.npz")
+    like = ("--text", "text", "--like", tmp_path / "one.features.json")
+    laconic("features", raw, "-o", tmp_path / "two.npz", *like)
+    same(load_npz(tmp_path / "two.npz"), load_npz(tmp_path / "one.npz"), 0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--n-features", "10"),
+        ("--ngram-range", "1", "2"),
+        ("--max-df", "1"),
+        ("--norm", "none"),
+        ("--no-lowercase",),
+        ("--codec", "repair"),
+        ("--alphabet", "bytes"),
+    ],
+)
+def test_settings_beside_like_are_refused(
+    words: tuple[str, ...], corpus: Path, tmp_path: Path
+) -> None:
+    laconic("features", corpus, "-o", tmp_path / "one.npz", "--max-features", "9")
+    like = ("--like", tmp_path / "one.features.json")
+    with pytest.raises(ValueError, match=rf"{words[0]}: .*--like.*leave"):
+        laconic("features", corpus, "-o", tmp_path / "two.npz", *like, *words)
+    assert not (tmp_path / "two.npz").exists()
+
+
 def test_nothing_is_replaced_or_left(corpus: Path, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "matrix.npz"
     laconic("features", corpus, "-o", out, "--max-features", "9")
@@ -204,6 +238,32 @@ def test_a_vectorizer_comes_back(settings: dict[str, Any], tmp_path: Path) -> No
     assert again.vocabulary_ == vectorizer.vocabulary_
 
 
+def test_ngrams_of_no_document_weigh_infinitely_much_unless_smoothed(tmp_path: Path) -> None:
+    vectorizer = GrammarVectorizer((1, 1), vocabulary=["e", "é"], smooth_idf=False)
+    with np.errstate(divide="ignore"):
+        vectorizer.fit(KJV)
+    save_vectorizer(vectorizer, tmp_path / "v.json")
+    assert load_vectorizer(tmp_path / "v.json").idf_.tolist() == [1.0, math.inf]
+
+
+def test_a_vectorizer_appears_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectorizer = GrammarVectorizer((1, 2)).fit(KJV)
+    save_vectorizer(vectorizer, tmp_path / "v.json")
+    before = (tmp_path / "v.json").read_bytes()
+
+    def half(path: Path, text: str, *_: object) -> None:
+        path.write_bytes(text[: len(text) // 2].encode())
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(OSError, match="no space left"):
+        save_vectorizer(vectorizer, str(tmp_path / "v.json"))
+    assert (tmp_path / "v.json").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_what_is_no_vectorizer(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     save_vectorizer(GrammarVectorizer((1, 2)).fit(KJV), path)
@@ -220,6 +280,17 @@ def test_what_is_no_vectorizer(tmp_path: Path) -> None:
         fields | {"ngrams": ["a", "a"]},
         fields | {"idf": [1.0]},
         fields | {"idf": None},
+        fields | {"idf": [10**400, *fields["idf"][1:]]},
+        fields | {"idf": [None, *fields["idf"][1:]]},
+        fields | {"idf": [math.nan, *fields["idf"][1:]]},
+        fields | {"idf": [math.inf, *fields["idf"][1:]]},
+        fields | {"idf": ["1.5", *fields["idf"][1:]]},
+        fields | {"idf": [True, *fields["idf"][1:]]},
+        fields | {"idf": [-1, *fields["idf"][1:]]},
+        fields | {"ngrams": [], "idf": []},
+        fields | {"alphabet": 1},
+        fields | {"alphabet": "{}"},
+        fields | {"settings": settings | {"ngram_range": [1, 65]}},
         fields | {"settings": settings | {"n_features": 5}},
         fields | {"settings": settings | {"ngram_range": [2, 1]}},
         fields | {"settings": settings | {"codec": {"name": "zip"}}},

@@ -7,7 +7,6 @@ import pickle
 import signal
 import threading
 from collections import Counter
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -27,7 +26,6 @@ from laconic.ngrams import (
     count_known,
     learn,
     letters,
-    weigh,
 )
 
 TEXTS = ("ab", "ab  \n", "acgtACGT", "aB \t\n\x0b\x1c", "é世😀 ab\n\u2003\x85", "ACGTN", " \n")
@@ -210,53 +208,6 @@ def test_threads_change_no_byte(codec: Any) -> None:
             arrays += [matrix.indptr, matrix.indices, matrix.data]
         results.append((vocabulary.names(), [array.tobytes() for array in arrays]))
     assert results[0] == results[1] == results[2]
-
-
-@given(RANDOMS)
-def test_weights_are_those_of_the_formula(random: Random) -> None:
-    grammars = compress_many(some_texts(random))
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
-    counts = count_hashed(grammars, read, 1, 3, random.choice((1, 9, 99)), alternate_sign=False)
-    options: dict[str, Any] = {
-        "binary": random.random() < 0.5,
-        "sublinear": random.random() < 0.5,
-        "norm": random.choice((None, "l1", "l2")),
-    }
-    idf = random.choice((None, np.random.default_rng(1).uniform(0, 3, counts.columns)))
-    wanted = counts.data.astype(float)
-    if options["binary"]:
-        wanted[:] = 1
-    if options["sublinear"]:
-        wanted = 1 + np.log(wanted)
-    if idf is not None:
-        wanted *= idf[counts.indices]
-    for begin, end in zip(counts.indptr[:-1], counts.indptr[1:], strict=True):
-        row = wanted[begin:end]
-        if options["norm"] and len(row):
-            row /= np.linalg.norm(row, 1 if options["norm"] == "l1" else 2)
-    got = weigh(counts, idf=idf, threads=random.choice((1, 2)), **options)
-    assert got.tolist() == pytest.approx(wanted.tolist(), rel=1e-12)
-
-
-def test_weights_that_do_not_fit_are_refused() -> None:
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
-    counts = count_hashed(compress_many(["abc"]), read, 1, 2, 1 << 10)
-    with pytest.raises(ValueError, match=r"idf must be float64 \[1024\]"):
-        weigh(counts, idf=np.ones(15))
-    with pytest.raises(ValueError, match="norm must be"):
-        weigh(counts, norm="max")  # type: ignore[arg-type]
-    for columns in ([1024, 0, 0, 0, 0], [0, 0, -1, 0, 0]):
-        hostile = replace(counts, indices=np.array(columns, np.int32))
-        with pytest.raises(GrammarError, match="has no idf"):
-            weigh(hostile, idf=np.ones(1024))
-    for bounds in ([0, 6], [1, 5], [0, 7, 5], [], [0, 4]):
-        with pytest.raises(GrammarError, match="indptr must rise"):
-            weigh(replace(counts, indptr=np.array(bounds, np.int64)))
-    with pytest.raises(GrammarError, match="indptr must rise"):
-        weigh(replace(counts, indices=counts.indices[:-1]))
-    counts.data.flags.writeable = False
-    with pytest.raises(ValueError, match="can be written to"):
-        weigh(counts)
 
 
 def test_letters_and_vocabularies_are_pickled() -> None:

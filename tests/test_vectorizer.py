@@ -336,6 +336,25 @@ def test_under_bytes_letters_are_the_bytes_of_utf8() -> None:
     assert vectorizer.get_feature_names_out().tolist() == ["\x89", "\xa9", "\xc3"]
 
 
+@pytest.mark.parametrize(
+    "parameters", [{}, {"n_features": 64, "use_idf": True}, {"vocabulary": ["\xc3", "\xa9", "caf"]}]
+)
+def test_texts_are_read_as_the_corpus_that_was_learned_from(parameters: dict[str, Any]) -> None:
+    texts = ["Un café", "né à Łódź", "plain"]
+    corpus = Corpus.from_documents(texts)
+    for learned in (corpus, corpus.grammars, iter(list(corpus.grammars))):
+        vectorizer = GrammarVectorizer((1, 3), **parameters).fit(learned)
+        assert vectorizer.alphabet_ == corpus.alphabet
+        wanted = vectorizer.transform(corpus)
+        same(vectorizer.transform(texts), wanted)
+        same(pickle.loads(pickle.dumps(vectorizer)).transform(texts), wanted)
+    hashes: dict[str, Any] = {"n_features": 64, "use_idf": False, "vocabulary": None}
+    wanted = GrammarVectorizer((1, 3), n_features=64).transform(texts)
+    same(clone(vectorizer).fit(corpus).set_params(**hashes).transform(texts), wanted)
+    assert vectorizer.fit(texts).alphabet_ is None
+    same(vectorizer.transform(texts), clone(vectorizer).fit_transform(texts))
+
+
 @pytest.mark.parametrize("letter", "İΣ")
 def test_letters_that_only_text_can_lower(letter: str) -> None:
     text = f"a{letter} b{letter}c"
@@ -398,7 +417,8 @@ def test_what_are_no_documents(documents: Any, error: type[Exception], message: 
     [
         ({"ngram_range": (0, 2)}, "1 <= first <= last"),
         ({"ngram_range": (3, 2)}, "1 <= first <= last"),
-        ({"ngram_range": (1, 65)}, "64"),
+        ({"ngram_range": (1, 65)}, "1 <= first <= last <= 64"),
+        ({"ngram_range": (1, 65), "n_features": 5}, "1 <= first <= last <= 64"),
         ({"ngram_range": 3}, "two integers"),
         ({"ngram_range": (1.0, 2.0)}, "two integers"),
         ({"n_features": 0}, "n_features must be"),

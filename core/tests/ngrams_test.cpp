@@ -8,7 +8,6 @@
 #include "lzd.hpp"
 #include "repair.hpp"
 #include "texts.hpp"
-#include "weigh.hpp"
 
 namespace laconic::test {
 namespace {
@@ -173,10 +172,7 @@ void check_threads() {
         counter.finish({threads, poll});
         std::vector<std::int32_t> columns(counter.totals().size());
         for (std::size_t k = 0; k < columns.size(); ++k) columns[k] = static_cast<std::int32_t>(k);
-        SparseCounts counts = counter.matrix(columns, {threads, poll});
-        weigh({counts.indptr.data(), counts.indptr.size()}, {counts.indices.data(), counts.indices.size()},
-              {counts.data.data(), counts.data.size()}, {false, true, {}, Weighing::Norm::l2}, {threads, poll});
-        return counts;
+        return counter.matrix(columns, {threads, poll});
     };
     CHECK(same(learned(1), learned(3)), "learned");
     const auto hashed = [&](unsigned threads) { return count_hashed(options, documents, 1000, true, {threads, poll}); };
@@ -275,6 +271,29 @@ void check_limits() {
     CHECK_THROWS(counted(strands, 62, 1), GrammarError, "too many letters");
 }
 
+// Whoever waits for the windows of all documents to be sorted and ranked can stop that, wherever it is.
+void check_stop() {
+    Random random(19);
+    const Reading reading(4, 0, false);
+    Text text;
+    for (int i = 0; i < 200'000; ++i) text.push_back(static_cast<Symbol>(random.below(4)));
+    const std::vector<GrammarView> documents{{4, {}, text}};
+    // Returns how often finish polled, or stops it the `last` time.
+    const auto finished = [&](std::size_t last) {
+        std::size_t polls = 0;
+        const std::function<void()> idle = [] {}, poll = [&] {
+            if (++polls == last) throw GrammarError("stopped");
+        };
+        NgramCounter counter({reading.table(), 12, 12}, false);
+        counter.add(documents, {1, idle});
+        counter.finish({1, poll});
+        return polls;
+    };
+    const std::size_t polls = finished(0);
+    CHECK(polls >= 5, "before and after sorting, and for every 2^16 of some 199,000 windows");
+    for (std::size_t last = 1; last <= polls; ++last) CHECK_THROWS(finished(last), GrammarError, "stopped");
+}
+
 }  // namespace
 }  // namespace laconic::test
 
@@ -283,5 +302,6 @@ int main() {
     laconic::test::check_threads();
     laconic::test::check_phrases();
     laconic::test::check_limits();
+    laconic::test::check_stop();
     return laconic::test::report("ngrams");
 }

@@ -167,13 +167,3 @@ def count_known(
     offsets: _Longs,
     threads: int,
 ) -> tuple[_Longs, _Symbols, _Longs]: ...
-def weigh(
-    indptr: _Longs,
-    indices: _Symbols,
-    data: _Longs,
-    binary: bool,
-    sublinear: bool,
-    idf: npt.NDArray[np.float64],
-    norm: str,
-    threads: int,
-) -> None: ...

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import index
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +21,13 @@ __all__ = [
     "Counts",
     "Letters",
     "Vocabulary",
+    "as_vocabulary",
     "count_all",
     "count_hashed",
     "count_known",
     "count_phrases",
     "learn",
     "letters",
-    "weigh",
 ]
 
 LONGEST = 64  # letters of an n-gram
@@ -97,6 +96,23 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         return f"<Vocabulary: {several(len(self), 'n-gram')}>"
+
+
+def as_vocabulary(vocabulary: Mapping[str, int] | Iterable[str] | None) -> Vocabulary:
+    """Return the vocabulary that was given; ValueError or TypeError where it is none."""
+    if isinstance(vocabulary, Mapping):
+        names = sorted(vocabulary, key=vocabulary.__getitem__)
+        if [vocabulary[name] for name in names] != list(range(len(names))):
+            raise ValueError("the columns of the vocabulary must be 0, 1, 2, … without gaps")
+    elif isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
+        raise TypeError(f"vocabulary must be n-grams, not {type(vocabulary).__name__}")
+    else:
+        names = sorted(vocabulary) if isinstance(vocabulary, Set) else list(vocabulary)
+    if not names:
+        raise ValueError("the vocabulary is empty: it must have at least one n-gram")
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f"the vocabulary holds {odd[0]!r}, which is no str")
+    return Vocabulary.from_names(names)
 
 
 def count_hashed(
@@ -242,44 +258,6 @@ def count_phrases(
         most, shortest, longest, *_arrays(grammars), n_features, _threads(threads)
     )
     return Counts(*counts, columns=n_features)
-
-
-def weigh(
-    counts: Counts,
-    *,
-    binary: bool = False,
-    sublinear: bool = False,
-    idf: npt.NDArray[np.float64] | None = None,
-    norm: Literal["l1", "l2"] | None = None,
-    threads: int | None = None,
-) -> npt.NDArray[np.float64]:
-    """Return weights for counts.data, float64 [nnz], in its memory: the counts are gone.
-
-    Counts become 1 with `binary` and 1 + log(count) with `sublinear`, are multiplied with their
-    column's `idf`, float64 [columns], and each row is divided by its norm. O(nnz).
-    Raises ValueError for arrays that do not fit each other, or counts that cannot be written to.
-    """
-    if norm not in (None, "l1", "l2"):
-        raise ValueError(f'norm must be "l1", "l2" or None, not {norm!r}')
-    if idf is not None and (idf.shape != (counts.columns,) or idf.dtype != np.float64):
-        raise ValueError(f"idf must be float64 [{counts.columns}], not {idf.dtype} {idf.shape}")
-    data = counts.data
-    if data.dtype != np.int64 or not (data.flags.writeable and data.flags.c_contiguous):
-        raise ValueError("counts.data must be int64 that can be written to")
-    if counts.columns == 0:
-        return data.view(np.float64)
-    factors = np.zeros(0) if idf is None else np.ascontiguousarray(idf)
-    _core.weigh(
-        counts.indptr,
-        counts.indices,
-        data,
-        binary,
-        sublinear,
-        factors,
-        norm or "none",
-        _threads(threads),
-    )
-    return data.view(np.float64)
 
 
 def _chosen(

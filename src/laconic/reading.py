@@ -17,7 +17,8 @@ from laconic.ngrams import Letters, letters
 
 __all__ = ["Block", "Reading"]
 
-Block: TypeAlias = tuple[Grammars, Letters]
+# Grammars, how they are read, and over which alphabet: None for texts that are read exactly.
+Block: TypeAlias = tuple[Grammars, Letters, Alphabet | None]
 _BLOCK = 1 << 20  # letters of texts, or symbols of grammars, that are a block,
 _BLOCK_DOCUMENTS = 1 << 14  # or this many documents
 _ASCII = "".join(map(chr, range(128)))
@@ -27,31 +28,34 @@ _ASCII = "".join(map(chr, range(128)))
 class Reading:
     """How documents become grammars and letters, whose n-grams laconic.ngrams counts.
 
-    Without an `alphabet` texts are read exactly, bytes as UTF-8: lower-cased as str.lower does it,
-    then compressed over the characters they have. With one they are compressed over it, and the
-    other steps are taken on the grammars, as they are for Grammars and corpora.
+    Without an alphabet for `texts` they are read exactly, bytes as UTF-8: lower-cased as str.lower
+    does it, then compressed over the characters they have. With one they are compressed over it,
+    and the other steps are taken on the grammars, as they are for Grammars, which are over
+    `alphabet`, by default bytes, and corpora, which bring their own.
     """
 
     codec: Codec
     alphabet: Alphabet | None
+    texts: Alphabet | None
     lowercase: bool
     collapse: bool
     reverse_complement: bool
     threads: int | None
 
-    def whole(self, source: Documents) -> tuple[int, Iterable[Grammars], Letters]:
-        """Return how many documents there are, and their grammars over one alphabet.
+    def whole(self, source: Documents) -> tuple[int, Iterable[Grammars], Letters, Alphabet | None]:
+        """Return how many documents there are, their grammars, and what a Block has beside them.
 
         A corpus is read row group by row group. Raises as documents_of, compress_many and letters.
         """
         documents = documents_of(source)
         if isinstance(documents, Corpus):
             parts = (grammars for _, _, grammars in documents.parts())
-            return len(documents), parts, self._letters(documents.alphabet)
+            return len(documents), parts, self._letters(documents.alphabet), documents.alphabet
         if isinstance(documents, Grammars):
-            return len(documents), [documents], self._letters(self._alphabet_of(documents))
-        grammars, read = self._compressed(documents, 0)
-        return len(documents), [grammars], read
+            alphabet = self._alphabet_of(documents)
+            return len(documents), [documents], self._letters(alphabet), alphabet
+        grammars, read, over = self._compressed(documents, 0)
+        return len(documents), [grammars], read, over
 
     def blocks(self, source: Documents) -> Iterator[Block]:
         """Yield some documents at a time, in order; an iterator or a corpus is held in part.
@@ -63,7 +67,8 @@ class Reading:
             for part in _parts(source):
                 some = documents_of(part, first)
                 if isinstance(some, Grammars):
-                    yield some, self._letters(self._alphabet_of(some))
+                    alphabet = self._alphabet_of(some)
+                    yield some, self._letters(alphabet), alphabet
                 elif isinstance(some, list):
                     yield self._compressed(some, first)
                 first += len(part)
@@ -74,12 +79,13 @@ class Reading:
             for _, table, grammars in documents.parts():
                 del table
                 for some in _cut(grammars):
-                    yield some, read
+                    yield some, read, documents.alphabet
                     del some
                 del grammars  # before the next are read
         elif isinstance(documents, Grammars):
-            read = self._letters(self._alphabet_of(documents))
-            yield from ((some, read) for some in _cut(documents))
+            alphabet = self._alphabet_of(documents)
+            read = self._letters(alphabet)
+            yield from ((some, read, alphabet) for some in _cut(documents))
         else:
             first = 0
             for part in _parts(documents):
@@ -87,22 +93,23 @@ class Reading:
                 first += len(part)
 
     def _compressed(self, documents: list[Document], first: int) -> Block:
-        if self.alphabet is None:
+        if self.texts is None:
             texts = [as_text(each, number) for number, each in enumerate(documents, first)]
             if self.lowercase:
                 texts = [text.lower() for text in texts]
             alphabet = _characters(texts, first)
             read = self._letters(alphabet, lowered=True)
-            return compress_many(texts, self.codec, alphabet=alphabet, threads=self.threads), read
-        read = self._letters(self.alphabet)
+            grammars = compress_many(texts, self.codec, alphabet=alphabet, threads=self.threads)
+            return grammars, read, None
+        read = self._letters(self.texts)
         try:
             grammars = compress_many(
-                documents, self.codec, alphabet=self.alphabet, threads=self.threads
+                documents, self.codec, alphabet=self.texts, threads=self.threads
             )
         except AlphabetError as error:
             number = first + (error.document or 0)
             raise AlphabetError(error.reason, document=number, position=error.position) from None
-        return grammars, read
+        return grammars, read, self.texts
 
     def _letters(self, alphabet: Alphabet, lowered: bool = False) -> Letters:
         return letters(

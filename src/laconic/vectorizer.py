@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import Any, Literal
 
@@ -24,9 +24,11 @@ from laconic.codecs import Codec, CodecName, as_codec
 from laconic.documents import Documents, documents_of
 from laconic.grammar import Grammars
 from laconic.ngrams import (
+    LONGEST,
     Counts,
     Letters,
     Vocabulary,
+    as_vocabulary,
     count_all,
     count_hashed,
     count_known,
@@ -51,7 +53,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     Texts are compressed with `codec` first, which changes the time but never the matrix: LZD is
     quick on plain text, and quickest on repetitive text. With an `alphabet` they are read through
     it, and so are Grammars. A corpus has its own alphabet: under "bytes", letters beyond ASCII are
-    the two to four bytes of their UTF-8.
+    the two to four bytes of their UTF-8, also those of texts after a fit on such a corpus.
 
     - `vocabulary` (names, or names to columns) fixes the columns; otherwise fit learns them: those
       in `min_df` to `max_df` documents (a number, or a share in 0..1), of these the `max_features`
@@ -66,7 +68,8 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
       the smaller of the two.
     - `threads` by default one per processor; `dtype` by default float64, or int64 for plain counts.
 
-    After fit, unless hashed: vocabulary_ (names to columns); with use_idf idf_, float64 [columns].
+    After fit, unless hashed: vocabulary_ (names to columns); with use_idf idf_, float64 [columns];
+    alphabet_, over which n-grams were learned: None for those of texts read as they are.
 
     >>> texts = ["to be or not to be", "that is the question"]
     >>> GrammarVectorizer((1, 3)).fit_transform(texts).shape
@@ -77,6 +80,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     """
 
     idf_: npt.NDArray[np.float64]
+    alphabet_: Alphabet | None
 
     def __init__(
         self,
@@ -178,7 +182,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         """
         self._check()
         if self.vocabulary is not None and not self._idf and not hasattr(self, "ngrams_"):
-            self._set(_given(self.vocabulary), 0, None)
+            self._set(as_vocabulary(self.vocabulary), 0, None)
         check_is_fitted(self)
         return self._transformed(source)
 
@@ -221,8 +225,9 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     def _check(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot be."""
         low, high = _pair(self.ngram_range)
-        if not 1 <= low <= high:
-            raise ValueError(f"ngram_range is {self.ngram_range}: 1 <= first <= last is wanted")
+        if not 1 <= low <= high <= LONGEST:
+            wanted = f"1 <= first <= last <= {LONGEST} is wanted"
+            raise ValueError(f"ngram_range is {self.ngram_range}: {wanted}")
         for name in ("n_features", "max_features"):
             value = getattr(self, name)
             if value is not None and not (_whole(value) and 1 <= value <= _MOST_COLUMNS):
@@ -244,11 +249,13 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
                 "norm=None, sublinear_tf=False for counts"
             )
 
-    @property
-    def _reading(self) -> Reading:
+    def _reading(self, learned: Alphabet | None = None) -> Reading:
+        """Return how documents are read; texts as what was learned from, if nothing else is set."""
+        alphabet = None if self.alphabet is None else as_alphabet(self.alphabet)
         return Reading(
             as_codec(self.codec, {}),
-            None if self.alphabet is None else as_alphabet(self.alphabet),
+            alphabet,
+            learned if alphabet is None else alphabet,
             bool(self.lowercase),
             bool(self.collapse_whitespace),
             bool(self.reverse_complement),
@@ -258,10 +265,10 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     def _learn(self, X: Documents, counted: bool) -> Counts | None:
         """Learn from the documents, and return their counts if they are wanted and at hand."""
         if self.n_features is not None or self.vocabulary is not None:
-            ngrams = None if self.n_features is not None else _given(self.vocabulary)
+            ngrams = None if self.n_features is not None else as_vocabulary(self.vocabulary)
             self._weigh_known(X, ngrams)
             return None
-        documents, parts, read = self._reading.whole(X)
+        documents, parts, read, alphabet = self._reading().whole(X)
         _check_some(documents)
         least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
         if most < least:
@@ -284,12 +291,13 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
                 f"no n-grams of {low} to {high} letters remain: the documents are empty or "
                 "shorter, or min_df is too high, or max_df too low"
             )
-        self._set(ngrams, documents, ngrams.document_frequency)
+        self._set(ngrams, documents, ngrams.document_frequency, alphabet)
         return counts
 
     def _transformed(self, source: Documents) -> Iterator[csr_matrix]:
         ngrams = None if self.n_features is not None else self.ngrams_
-        for grammars, read in self._reading.blocks(source):
+        learned = None if self._stateless else getattr(self, "alphabet_", None)
+        for grammars, read, _ in self._reading(learned).blocks(source):
             counts = self._counted(grammars, read, ngrams)
             del grammars  # a block may be a part of all that was read
             yield self._weighed(counts)
@@ -300,20 +308,26 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             self._set(ngrams, 0, None)
             return
         documents, width = 0, self._width if ngrams is None else len(ngrams)
-        frequency = np.zeros(width, np.int64)
-        for grammars, read in self._reading.blocks(X):
+        frequency, alphabet = np.zeros(width, np.int64), None
+        for grammars, read, over in self._reading().blocks(X):
+            alphabet = over
             counts = self._counted(grammars, read, ngrams)
             frequency += np.bincount(counts.indices, minlength=width)
             documents += len(grammars)
         _check_some(documents)
-        self._set(ngrams, documents, frequency)
+        self._set(ngrams, documents, frequency, alphabet)
 
     def _set(
-        self, ngrams: Vocabulary | None, documents: int, frequency: npt.NDArray[np.int64] | None
+        self,
+        ngrams: Vocabulary | None,
+        documents: int,
+        frequency: npt.NDArray[np.int64] | None,
+        alphabet: Alphabet | None = None,
     ) -> None:
         # All at once, and only now: a fit that fails leaves the one before as it was.
         for name in ("ngrams_", "idf_"):
             self.__dict__.pop(name, None)
+        self.alphabet_ = alphabet
         if ngrams is not None:
             self.ngrams_ = ngrams
         if self._idf and frequency is not None:
@@ -376,20 +390,3 @@ def _check_some(documents: int) -> None:
 
 def _documents(df: float, documents: int) -> float:
     return df if isinstance(df, Integral) else df * documents
-
-
-def _given(vocabulary: Mapping[str, int] | Iterable[str] | None) -> Vocabulary:
-    """Return the vocabulary that was given; ValueError or TypeError where it is none."""
-    if isinstance(vocabulary, Mapping):
-        names = sorted(vocabulary, key=vocabulary.__getitem__)
-        if [vocabulary[name] for name in names] != list(range(len(names))):
-            raise ValueError("the columns of the vocabulary must be 0, 1, 2, … without gaps")
-    elif isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
-        raise TypeError(f"vocabulary must be n-grams, not {type(vocabulary).__name__}")
-    else:
-        names = sorted(vocabulary) if isinstance(vocabulary, Set) else list(vocabulary)
-    if not names:
-        raise ValueError("the vocabulary is empty: it must have at least one n-gram")
-    if odd := [name for name in names if not isinstance(name, str)]:
-        raise TypeError(f"the vocabulary holds {odd[0]!r}, which is no str")
-    return Vocabulary.from_names(names)

@@ -76,7 +76,8 @@ def features(
     out
         The matrix, an .npz file, which appears when it is whole.
     like
-        A .features.json: the same columns and weights as there; all settings are from it.
+        A .features.json: the same columns and weights as there; all settings are from it, and
+        others are refused.
     ngram_range
         The shortest and the longest n-grams.
     n_features
@@ -183,7 +184,19 @@ def _vectorizer(
 
     if like is None:
         return GrammarVectorizer(**settings, threads=threads)
+    defaults = GrammarVectorizer().get_params()
+    # By spelling: as max_df, 1 is one document and 1.0 is all of them.
+    given = [name for name, value in settings.items() if repr(value) != repr(defaults[name])]
+    if given:
+        flags = ", ".join(_flag(name, settings[name]) for name in given)
+        raise ValueError(
+            f"{flags}: with --like all settings are from {like}; leave one or the other out"
+        )
     return load_vectorizer(like, threads)
+
+
+def _flag(name: str, value: object) -> str:
+    return f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
 
 
 def _write(
