@@ -27,7 +27,11 @@ from laconic.codecs import CodecName
 # once. Without this, training is a quarter faster.
 STEADY = {"MALLOC_MMAP_THRESHOLD_": "16000000", "MALLOC_TRIM_THRESHOLD_": "16000000"}
 # Name, codec, and what the training is told.
-RUNS = (("repair", "repair", []), ("none", "none", []), ("ngrams", "repair", ["--model", "ngram"]))
+RUNS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("repair", "repair", ()),
+    ("none", "none", ()),
+    ("ngrams", "repair", ("--model", "ngram")),
+)
 COLUMNS = "{:10} {:7} {:>9} {:>10} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11}"
 HEADER = COLUMNS.format(
     "sample",
