@@ -115,7 +115,8 @@ def _panel(panel: Any, points: Sequence[Figures]) -> None:
     if texts and find_spec("adjustText"):
         from adjustText import adjust_text
 
-        adjust_text(texts, ax=panel)
+        # By default it stops after a second, wherever it is then.
+        adjust_text(texts, ax=panel, iter_lim=200)
 
 
 def _save(figure: Figure, path: Path) -> None:
