@@ -162,7 +162,7 @@ def _bag(grammars: Grammars, counted: Counted, threads: int | None = None) -> Ba
 
 
 def _terminal_hashes(alphabet_size: int) -> npt.NDArray[np.uint64]:
-    """The hashes of texts of one terminal, by the rule of core/forest.cpp, uint64 [alphabet_size].
+    """Hashes of texts of one terminal, uint64 [alphabet_size], as core/fingerprint.hpp has them.
 
     The polynomial of such a text is its terminal plus 1, which MurmurHash3's end then spreads.
     """
