@@ -140,7 +140,8 @@ class Captured:
             torch.cuda.current_stream().wait_stream(side)
             torch.cuda.empty_cache()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
+        # Batches are put into pinned memory by other threads meanwhile, which is no part of it.
+        with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
             result = self._body(static)
         return _Graph(graph, static, room, result)
 
