@@ -137,10 +137,17 @@ def counting_model(kind: str, data: GrammarDataset, **changes: Any) -> GrammarMo
     return model
 
 
-@pytest.mark.parametrize("kind", ["ngram", "both"])
-def test_captured_steps_count_as_others_do(kind: str) -> None:
+def reading_model(data: GrammarDataset) -> GrammarModel:
+    """A model that reads n-grams in their places; batches tell them from now on."""
+    model = small_model(local_ngrams=4, local_buckets=500, local_size=8, local_dropout=0.0)
+    data.local = model.config.local
+    return model
+
+
+@pytest.mark.parametrize("kind", ["ngram", "both", "local"])
+def test_captured_steps_see_ngrams_as_others_do(kind: str) -> None:
     data = kjv(300)
-    model = counting_model(kind, data)
+    model = reading_model(data) if kind == "local" else counting_model(kind, data)
     small = data.__getitems__(list(range(20)))
     wanted = gradients(model, small)
     model = model.cuda()
@@ -156,12 +163,13 @@ def test_captured_steps_count_as_others_do(kind: str) -> None:
         assert_close(found, gradients(model, moved), 1e-4)
         assert torch.allclose(outputs, model(moved), atol=1e-5)
         assert torch.allclose(loss, model.loss(model(moved), moved.labels), atol=1e-5)
-    # A batch whose bag outgrows the graph of its shape is captured again.
+    # A batch whose n-grams outgrow the graph of its shape is captured again.
     for texts in (
         ["ab" * 40] * 8,
         [str(n) * 20 + "".join(map(chr, range(40, 100))) for n in range(8)],
     ):
-        batch = collate(compress_many(texts, "none"), [0, 1] * 4, counted=data.counted).to("cuda")
+        grammars = compress_many(texts, "none")
+        batch = collate(grammars, [0, 1] * 4, counted=data.counted, local=data.local).to("cuda")
         step(batch)
         found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
         assert_close(found, gradients(model, batch), 1e-4)

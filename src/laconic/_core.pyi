@@ -92,6 +92,14 @@ def plant(
     sequence_offsets: _Longs,
     merge: bool,
 ) -> tuple[_Symbols, _Longs, _Symbols, _Longs, npt.NDArray[np.uint64]]: ...
+def local_ngrams(
+    alphabet_size: int,
+    children: _Symbols,
+    sequence: _Symbols,
+    offsets: _Longs,
+    letters: int,
+    buckets: int,
+) -> tuple[_Symbols, npt.NDArray[np.int32], _Longs, npt.NDArray[np.int32]]: ...
 def depths(alphabet_size: int, rules: _Symbols) -> npt.NDArray[np.int32]: ...
 def occurrences(alphabet_size: int, rules: _Symbols, sequence: _Symbols) -> _Longs: ...
 def expand(

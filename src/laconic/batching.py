@@ -23,13 +23,23 @@ from laconic.arrays import Int64s
 from laconic.bags import Counted, mixed
 from laconic.corpus import Corpus
 from laconic.expansion import expand_at_random
-from laconic.forest import plant
+from laconic.forest import Forest, plant
 from laconic.grammar import Grammars
+from laconic.local_ngrams import LocalNgrams
 from laconic.prefetch import ahead
 from laconic.sampling import LengthSampler, Numbers
 from laconic.show import several
 
-__all__ = ["Bag", "Batch", "GrammarDataset", "LengthSampler", "Rows", "batches", "collate"]
+__all__ = [
+    "Bag",
+    "Batch",
+    "GrammarDataset",
+    "LengthSampler",
+    "Local",
+    "Rows",
+    "batches",
+    "collate",
+]
 
 
 class Bag(NamedTuple):
@@ -41,6 +51,19 @@ class Bag(NamedTuple):
     """int64 [K]: which n-gram or phrase, hashed."""
     counts: Tensor
     """float32 [K]: how often."""
+
+
+class Local(NamedTuple):
+    """N-grams in their places (laconic.local_ngrams), each in a bucket."""
+
+    nodes: Tensor
+    """int64 [K]: the node of each that lies within one."""
+    node_buckets: Tensor
+    """int64 [K]."""
+    places: Tensor
+    """int64 [L]: t * B + d for each that ends in symbol t of document d and begins before it."""
+    place_buckets: Tensor
+    """int64 [L]."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +93,8 @@ class Batch:
     """int64 [B]: which documents of the dataset these are."""
     bag: Bag | None = None
     """Their n-grams and phrases, for models that count them."""
+    local: Local | None = None
+    """Where their n-grams stand, for models that read them in their places."""
 
     @property
     def mask(self) -> Tensor:
@@ -91,6 +116,8 @@ class Batch:
             fields[name] = change(value) if isinstance(value, Tensor) else value
         if self.bag is not None:
             fields["bag"] = Bag(*map(change, self.bag))
+        if self.local is not None:
+            fields["local"] = Local(*map(change, self.local))
         return Batch(**fields)
 
     def __len__(self) -> int:
@@ -112,13 +139,15 @@ def collate(
     rows: Numbers | None = None,
     merge: bool = True,
     counted: Counted | None = None,
+    local: LocalNgrams | None = None,
 ) -> Batch:
     """Return grammars as one batch on the CPU, which shares no memory with them.
 
     `labels` [B] or [B, K] and `rows` [B] go along: labels as int64 if they are integers in one
     dimension, as float32 otherwise. Without `merge`, equal rules of documents stay apart. With
-    `counted`, the batch has a bag of their n-grams and phrases. Raises ValueError for other counts
-    than the documents'. O(rules + B * T + alphabet_size).
+    `counted`, the batch has a bag of their n-grams and phrases, with `local` the places of their
+    n-grams. Raises ValueError for other counts than the documents'. O(rules + B * T +
+    alphabet_size).
 
     >>> from laconic import compress_many
     >>> batch = collate(compress_many(["abab", "", "xababab"]), labels=[1, 0, 1])
@@ -147,6 +176,7 @@ def collate(
         labels=None if labels is None else _labels(labels, documents),
         rows=None if rows is None else _rows(rows, documents),
         bag=None if counted is None else _bag(grammars, counted),
+        local=None if local is None else _local(forest, local),
     )
 
 
@@ -159,6 +189,12 @@ def _bag(grammars: Grammars, counted: Counted, threads: int | None = None) -> Ba
         torch.from_numpy(counts.indices.astype(np.int64)),
         torch.from_numpy(counts.data.astype(np.float32)),
     )
+
+
+def _local(forest: Forest, local: LocalNgrams) -> Local:
+    placed = local.of(forest)
+    arrays = placed.nodes, placed.node_buckets, placed.places, placed.place_buckets
+    return Local(*(torch.from_numpy(each.astype(np.int64)) for each in arrays))
 
 
 def _terminal_hashes(alphabet_size: int) -> npt.NDArray[np.uint64]:
@@ -220,6 +256,8 @@ class GrammarDataset(Dataset[Batch]):
 
     counted: Counted | None = None
     """What of n-grams and phrases goes into batches; a model's config says what it needs."""
+    local: LocalNgrams | None = None
+    """Which n-grams batches tell the places of; a model's config says so, too."""
     dropout = 0.0
     """Share of symbols that rows with a seed (Rows) have expanded at random."""
     threads: int | None = None
@@ -257,7 +295,7 @@ class GrammarDataset(Dataset[Batch]):
         read = grammars
         if self.dropout and isinstance(rows, Rows):
             read = expand_at_random(grammars, self.dropout, rows.seed, places)
-        batch = collate(read, labels, places, self.merge)
+        batch = collate(read, labels, places, self.merge, local=self.local)
         if self.counted is None:
             return batch
         # Of the documents as they are: their n-grams are the same, but phrases would change.

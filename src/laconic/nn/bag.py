@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
 from laconic.batching import Bag
 from laconic.nn.config import ModelError
+from laconic.nn.sums import weighted_sums
 
 __all__ = ["NgramBag"]
 
@@ -61,8 +59,7 @@ class NgramBag(nn.Module):
         """Return float [documents, outputs]."""
         rows = self.rows(bag)
         weights = self.dropout(self.weights(bag, rows, documents))
-        entries = self.table, rows, weights, bag.documents, documents
-        sums: Tensor = _Sums.apply(*entries)  # type: ignore[no-untyped-call]
+        sums = weighted_sums(self.table, rows, weights, bag.documents, documents)
         return self.bias + self.scale * sums
 
     def rows(self, bag: Bag) -> Tensor:
@@ -87,37 +84,6 @@ class NgramBag(nn.Module):
         norms = squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
         shares = known / norms.index_select(0, bag.documents)
         return shares.to(self.table.dtype)
-
-
-class _Sums(torch.autograd.Function):
-    """Weighted sums of rows of a table for each document, float [count, outputs].
-
-    The gradient, too, is added up in place: embedding_bag sorts for it, which takes twice as long
-    and cannot be captured in a CUDA graph.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, table: Tensor, rows: Tensor, weights: Tensor, documents: Tensor, count: int
-    ) -> Tensor:
-        ctx.save_for_backward(rows, weights, documents)
-        ctx.size = len(table)
-        if table.device.type != "cpu":
-            values = table.index_select(0, rows) * weights[:, None]
-            return values.new_zeros(count, values.shape[1]).index_add_(0, documents, values)
-        if (documents.diff() < 0).any():
-            # Room that graphs leave for more entries is not in order.
-            order = documents.argsort(stable=True)
-            rows, weights, documents = rows[order], weights[order], documents[order]
-        starts = torch.searchsorted(documents, torch.arange(count))
-        return F.embedding_bag(rows, table, starts, mode="sum", per_sample_weights=weights)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        rows, weights, documents = ctx.saved_tensors
-        values = gradients[0].index_select(0, documents) * weights[:, None]
-        sums = values.new_zeros(ctx.size, values.shape[1]).index_add_(0, rows, values)
-        return sums, None, None, None, None
 
 
 def _check_places(bag: NgramBag, _: object) -> None:

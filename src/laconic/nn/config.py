@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from laconic.bags import Counted
+from laconic.local_ngrams import LocalNgrams
 
 __all__ = ["ModelConfig", "ModelError"]
 
@@ -28,7 +29,9 @@ class ModelConfig:
     the sequence model's (of recurrent ones for each direction). `dropout` acts on the pooled vector
     and between layers, in transformers within them. `length_input` adds an embedding of each
     symbol's expanded length to the sequence model's input (None: with grc only);
-    `identity_buckets` adds one of its hashed expansion.
+    `identity_buckets` adds one of its hashed expansion. `local_ngrams` (letters, 0: none) adds what
+    the n-grams that end in a symbol say: vectors of `local_size` in a table of `local_buckets`
+    hashed rows, of which a share `local_dropout` is left out in training.
 
     `model` "sequence" is all that; "ngram" is a linear model of n-grams of up to `ngrams` letters
     and of phrases (runs of up to `phrases` symbols, 0: none) instead, in `ngram_buckets` hashed
@@ -52,6 +55,10 @@ class ModelConfig:
     pooling: str = "max"
     length_input: bool | None = None
     identity_buckets: int = 0
+    local_ngrams: int = 0
+    local_buckets: int = 1 << 18
+    local_size: int = 64
+    local_dropout: float = 0.5
     model: str = "sequence"
     ngrams: int = 5
     phrases: int = 4
@@ -64,6 +71,9 @@ class ModelConfig:
             self._check_integer(name, 1, _MOST)
         self._check_integer("layers", 1, 64)
         self._check_integer("identity_buckets", 0, _MOST)
+        self._check_integer("local_ngrams", 0, 64)
+        self._check_integer("local_buckets", 1, _MOST)
+        self._check_integer("local_size", 1, _MOST)
         self._check_integer("ngrams", 1, 64)
         self._check_integer("phrases", 0, 64)
         self._check_integer("ngram_buckets", 1, _MOST)
@@ -77,7 +87,7 @@ class ModelConfig:
                 raise ModelError(f"{name} must be a name, not {getattr(self, name)!r}")
         if self.pooling == "last" and self.direction == "backward":
             raise ModelError('pooling "last" of direction "backward" sees one symbol; use "max"')
-        for name in ("dropout", "ngram_dropout"):
+        for name in ("dropout", "local_dropout", "ngram_dropout"):
             share = getattr(self, name)
             if isinstance(share, bool) or not isinstance(share, int | float):
                 raise ModelError(f"{name} must be a number, not {share!r}")
@@ -102,6 +112,13 @@ class ModelConfig:
         if self.model == "sequence":
             return None
         return Counted(self.ngrams, self.phrases, self.ngram_buckets)
+
+    @property
+    def local(self) -> LocalNgrams | None:
+        """Which n-grams batches must tell the places of, if any."""
+        if not self.local_ngrams or not self.reads_sequences:
+            return None
+        return LocalNgrams(self.local_ngrams, self.local_buckets)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields."""

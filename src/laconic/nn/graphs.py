@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from laconic.batching import Bag, Batch
+from laconic.batching import Bag, Batch, Local
 from laconic.nn.model import GrammarModel
 
 __all__ = ["Captured", "captured_inference", "captured_training"]
@@ -99,13 +99,13 @@ class Captured:
         labels = batch.labels
         shape = len(batch), _padded_length(batch.symbols.shape[1])
         of_labels = None if labels is None else (labels.shape, labels.dtype)
-        entries = 0 if batch.bag is None else len(batch.bag.counts)
-        key = (*shape, batch.alphabet_size, of_labels, batch.bag is None)
+        entries = _entries(batch)
+        key = (*shape, batch.alphabet_size, of_labels, batch.bag is None, batch.local is None)
         graph = self._graphs.pop(key, None)
         sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
-        if graph is None or not _fits(sizes, graph.room) or entries > graph.entries:
+        if graph is None or not _fits(sizes, graph.room) or not _fits(entries, graph.entries):
             room = _make_room(sizes, graph.room if graph else ())
-            graph = self._capture(batch, shape, room, graph.entries if graph else 0)
+            graph = self._capture(batch, shape, room, graph.entries if graph else entries)
         self._graphs[key] = graph  # again as the one used last
         if len(self._graphs) > _MOST_GRAPHS:
             del self._graphs[next(iter(self._graphs))]
@@ -118,7 +118,7 @@ class Captured:
         return len(self._graphs)
 
     def _capture(
-        self, batch: Batch, shape: tuple[int, int], room: list[int], entries: int
+        self, batch: Batch, shape: tuple[int, int], room: list[int], entries: Sequence[int]
     ) -> _Graph:
         if shape[0] * shape[1] > 1.25 * self._largest:
             # Blocks of small graphs are of no use to a much larger one, but those of a large one
@@ -154,9 +154,9 @@ class _Graph:
     result: Tensor
 
     @property
-    def entries(self) -> int:
-        """The entries of a bag that there is room for."""
-        return 0 if self.batch.bag is None else len(self.batch.bag.counts)
+    def entries(self) -> list[int]:
+        """The n-grams that there is room for."""
+        return _entries(self.batch)
 
 
 @contextmanager
@@ -198,9 +198,23 @@ def _make_room(sizes: Sequence[int], before: Sequence[int]) -> list[int]:
     return [max(pair) for pair in zip_longest(wanted, before, fillvalue=0)]
 
 
-def _static(batch: Batch, shape: tuple[int, int], room: Sequence[int], entries: int = 0) -> Batch:
-    """Return an empty batch with that room: no sequence needs the nodes that it has."""
+def _entries(batch: Batch) -> list[int]:
+    """Return how many n-grams a batch counts, has within nodes, and across symbols."""
+    counted = 0 if batch.bag is None else len(batch.bag.counts)
+    local = batch.local
+    return [counted, len(local.nodes) if local else 0, len(local.places) if local else 0]
+
+
+def _static(
+    batch: Batch, shape: tuple[int, int], room: Sequence[int], least: Sequence[int] = (0, 0, 0)
+) -> Batch:
+    """Return an empty batch with that room: no sequence needs the nodes that it has.
+
+    There is room for a quarter more n-grams than the batch has, and for `least`.
+    """
     nodes = sum(room)
+    wanted = [_padded_length(each * 5 // 4 + 1) for each in _entries(batch)]
+    entries = list(map(max, wanted, least))
     return replace(
         batch,
         children=batch.children.new_zeros(nodes, 2),
@@ -211,19 +225,31 @@ def _static(batch: Batch, shape: tuple[int, int], room: Sequence[int], entries: 
         node_hashes=batch.node_hashes.new_zeros(batch.alphabet_size + nodes),
         labels=None if batch.labels is None else torch.zeros_like(batch.labels),
         rows=None,
-        bag=None if batch.bag is None else _empty_bag(batch.bag, len(batch), entries),
+        bag=None if batch.bag is None else _empty_bag(batch.bag, len(batch), entries[0]),
+        local=None if batch.local is None else _empty_local(batch.local, entries[1:]),
     )
 
 
-def _empty_bag(bag: Bag, documents: int, least: int) -> Bag:
-    """Return a bag with room for a quarter more entries, and for `least`, which count 0.
+def _empty_bag(bag: Bag, documents: int, size: int) -> Bag:
+    """Return a bag of so many entries, which count 0.
 
     They are spread over documents and buckets: a GPU adds to one place one after the other.
     """
-    size = max(least, _padded_length(len(bag.counts) * 5 // 4 + 1))
     places = torch.arange(size, device=bag.counts.device)
     buckets = places * 0 if not len(bag.counts) else bag.buckets[places % len(bag.counts)]
     return Bag(places % documents, buckets, torch.zeros_like(places, dtype=torch.float32))
+
+
+def _empty_local(local: Local, sizes: Sequence[int]) -> Local:
+    """Return so many entries of nodes and of places, spread likewise, which count nothing."""
+    found: list[Tensor] = []
+    for size, into, buckets in zip(sizes, local[::2], local[1::2], strict=True):
+        if len(into):
+            from_batch = torch.arange(size, device=into.device) % len(into)
+            found += into[from_batch], ~buckets[from_batch]
+        else:
+            found += into.new_zeros(size), ~buckets.new_zeros(size)
+    return Local(*found)
 
 
 def _copy_in(static: Batch, batch: Batch) -> None:
@@ -254,3 +280,14 @@ def _copy_in(static: Batch, batch: Batch) -> None:
         for room, values in zip(static.bag, batch.bag, strict=True):
             room[: len(values)] = values
         static.bag.counts[len(batch.bag.counts) :].zero_()
+    if static.local is not None and batch.local is not None:
+        moved_nodes = rows.index_select(0, batch.local.nodes)
+        fields = zip(static.local, batch.local._replace(nodes=moved_nodes), strict=True)
+        for room, values in fields:
+            room[: len(values)] = values
+        for buckets, count in (
+            (static.local.node_buckets, len(batch.local.nodes)),
+            (static.local.place_buckets, len(batch.local.places)),
+        ):
+            # What an earlier batch left is room again.
+            buckets[count:] = torch.where(buckets[count:] < 0, buckets[count:], ~buckets[count:])

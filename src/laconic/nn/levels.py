@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Cell", "compose_levels", "compose_levels_plainly"]
+__all__ = ["Cell", "compose_levels", "compose_levels_plainly", "sum_levels"]
 
 Cell = Callable[[Tensor, Tensor], Tensor]
 """left, right: float [n, state] to the states of n nodes, float [n, state]; a pure function."""
@@ -45,6 +45,19 @@ def compose_levels_plainly(
         left, right = children[begin:end].long().unbind(1)
         states = torch.cat([states, cell(states[left], states[right]).to(states.dtype)])
     return states
+
+
+def sum_levels(own: Tensor, children: Tensor, level_offsets: Sequence[int]) -> Tensor:
+    """Return each node's own vector and those of all nodes below it, added up, float [A + M, size].
+
+    `own` is float [A + M, size]. What stands twice below a node counts twice.
+
+    >>> own, children = torch.tensor([[1.0], [10.0], [100.0]]), torch.tensor([[0, 1], [2, 0]])
+    >>> sum_levels(torch.cat([own, own[:1]]), children, (0, 1, 2)).squeeze(1).tolist()
+    [1.0, 10.0, 111.0, 113.0]
+    """
+    sums: Tensor = _Sums.apply(own, children, tuple(level_offsets))  # type: ignore[no-untyped-call]
+    return sums
 
 
 def _operands(states: Tensor, children: Tensor) -> Tensor:
@@ -132,6 +145,30 @@ class _Levels(torch.autograd.Function):
         of_parameter = dict(zip(map(id, wanted), sums, strict=True))
         to_leaves = grad[:letters].to(ctx.leaves_dtype) if ctx.needs_input_grad[3] else None
         return None, None, None, to_leaves, *(of_parameter.get(id(p)) for p in parameters)
+
+
+class _Sums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, children: Tensor, level_offsets: tuple[int, ...]) -> Tensor:
+        ctx.save_for_backward(children)
+        ctx.level_offsets = level_offsets
+        sums = own.clone()
+        letters = len(own) - len(children)
+        for begin, end in pairwise(level_offsets):
+            sums[letters + begin : letters + end] += _operands(sums, children[begin:end]).sum(1)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (children,) = ctx.saved_tensors
+        grad = grad.clone()
+        letters = len(grad) - len(children)
+        for begin, end in reversed(list(pairwise(ctx.level_offsets))):
+            below, above = grad[: letters + begin], grad[letters + begin : letters + end]
+            for operands in children[begin:end].unbind(1):
+                below.index_add_(0, operands, above)
+        return grad, None, None
 
 
 def _autocast_again(like: Tensor) -> Callable[[], AbstractContextManager[Any]]:

@@ -17,6 +17,7 @@ from laconic.nn.bag import NgramBag
 from laconic.nn.composers import Composer, make_composer
 from laconic.nn.config import ModelConfig, ModelError
 from laconic.nn.levels import compose_levels
+from laconic.nn.local import LocalVectors
 from laconic.nn.pooling import pooling
 from laconic.nn.sequence_models import sequence_model
 
@@ -77,6 +78,10 @@ class GrammarModel(nn.Module, ModelHubMixin):
         self.length_embedding = _embedding(_LENGTHS, seen) if config.reads_lengths else None
         buckets = config.identity_buckets
         self.identity_embedding = _embedding(buckets, seen) if buckets else None
+        self.local = None
+        if local := config.local:
+            size, dropout = config.local_size, config.local_dropout
+            self.local = LocalVectors(local.buckets, size, seen, dropout)
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(read, config.outputs)
 
@@ -93,8 +98,10 @@ class GrammarModel(nn.Module, ModelHubMixin):
         more = self._more_inputs(batch)
         if scan := getattr(self.composer, "scan", None):
             read = cast(Tensor, scan(_along(vectors, batch), batch.mask))
-            return read if more is None else read + _along(more, batch)
-        return _along(vectors if more is None else vectors + more, batch)
+            read = read if more is None else read + _along(more, batch)
+        else:
+            read = _along(vectors if more is None else vectors + more, batch)
+        return read if self.local is None else read + self.local(batch)
 
     def states(self, batch: Batch) -> Tensor:
         """Return the composer's state of every node, float [alphabet_size + M, state_size]."""
@@ -127,6 +134,11 @@ class GrammarModel(nn.Module, ModelHubMixin):
             raise ModelError(
                 f"the model is for {self.config.alphabet_size} terminals, the batch has "
                 f"{batch.alphabet_size}; compress with the alphabet the model was trained with"
+            )
+        if self.config.local is not None and batch.local is None:
+            raise ModelError(
+                "the model reads n-grams in their places, and the batch has none: "
+                "pass local=model.config.local to collate, or set it on the dataset"
             )
 
     def _counted(self, batch: Batch) -> Tensor:

@@ -78,6 +78,10 @@ _RANGES: dict[str, tuple[float, float]] = {
     "layers": (1, 64),
     "dropout": (0, math.nextafter(1, 0)),
     "identity_buckets": (0, _MOST),
+    "local_ngrams": (0, 64),
+    "local_buckets": (1, _MOST),
+    "local_size": (1, _MOST),
+    "local_dropout": (0, math.nextafter(1, 0)),
     "ngrams": (1, 64),
     "phrases": (0, 64),
     "ngram_buckets": (1, _MOST),
@@ -132,6 +136,10 @@ class TrainingConfig:
     pooling: str = _says("max", "max, mean, length_mean, attention or last.")
     length_input: bool | None = _says(None, "Tell symbols' lengths; default: with grc only.")
     identity_buckets: int = _says(0, "Rows of a table of hashed phrases; 0: none.")
+    local_ngrams: int = _says(0, "Letters of the longest n-grams read with each symbol; 0: none.")
+    local_buckets: int = _says(1 << 18, "Rows of the table of those, which are hashed.")
+    local_size: int = _says(64, "Size of their vectors.")
+    local_dropout: float = _says(0.5, "Share of them left out while training.")
     model: Literal["sequence", "ngram", "both"] = _says(
         "sequence", "sequence reads symbols, ngram counts n-grams and phrases, both adds the two."
     )

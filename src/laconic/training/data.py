@@ -16,6 +16,7 @@ from laconic.arrays import Int64s
 from laconic.bags import Counted, portions
 from laconic.batching import GrammarDataset, LengthSampler, Rows
 from laconic.corpus import Corpus
+from laconic.nn.config import ModelConfig
 from laconic.training.config import TrainingConfig
 
 __all__ = ["Class", "LabelError", "Labels", "Part", "RowSampler", "halves", "numbered", "split"]
@@ -161,10 +162,10 @@ class Part:
         """The symbols of each, int64 [N]."""
         return self.dataset.counts[self.rows]
 
-    def counting(self, counted: Counted | None, dropout: float = 0.0) -> Part:
-        """Return the part with batches that count n-grams, and lose symbols when they train."""
+    def batched_for(self, model: ModelConfig, dropout: float = 0.0) -> Part:
+        """Return the part with batches for a model; when they train, symbols are expanded."""
         dataset = copy(self.dataset)
-        dataset.counted, dataset.dropout = counted, dropout
+        dataset.counted, dataset.local, dataset.dropout = model.counted, model.local, dropout
         return Part(dataset, self.rows)
 
     def frequencies(self, counted: Counted) -> Int64s:

@@ -114,8 +114,9 @@ def explain(
     if steps < 1:
         raise ValueError(f"steps must be at least 1, not {steps}")
     grammar = predictor.compress(document)
-    counted = predictor.model.config.counted
-    batch = collate(Grammars.concatenate([grammar]), counted=counted).to(predictor.device)
+    counted, local = predictor.model.config.counted, predictor.model.config.local
+    alone = Grammars.concatenate([grammar])
+    batch = collate(alone, counted=counted, local=local).to(predictor.device)
     with predictor.evaluating():
         with torch.no_grad():
             outputs = predictor.model(batch)
@@ -301,6 +302,7 @@ def _speller(grammar: Grammar, alphabet: Alphabet) -> Callable[[int, int], str]:
 def _scored(predictor: Predictor, grammars: Grammars) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return scores of all symbols of all sequences for each output, [Σn', K], and their hashes."""
     dataset = GrammarDataset(grammars)
+    dataset.local = predictor.model.config.local
     outputs = predictor.model.config.outputs
     scores = np.empty((len(grammars.sequence), outputs))
     hashes = np.empty(len(grammars.sequence), np.int64)

@@ -106,7 +106,7 @@ def train(
         wanted = config.model_config(size, labels.outputs, labels.task)
         model = new_model(wanted, training).to(device)
         model.compile_cell = config.compile
-        training = training.counting(model.config.counted, config.grammar_dropout)
+        training = training.batched_for(model.config, config.grammar_dropout)
         optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own
         gradients = _gradients(config, accelerator, model, labels, training, weights)
@@ -185,7 +185,7 @@ def outputs_of(
 
     Processes share the work. The model's mode is left as it was.
     """
-    device, part = next(model.parameters()).device, part.counting(model.config.counted)
+    device, part = next(model.parameters()).device, part.batched_for(model.config)
     processes = accelerator.num_processes if accelerator else 1
     shared = accelerator is not None and 1 < processes <= len(part)
     sampler = LengthSampler(

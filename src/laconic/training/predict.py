@@ -240,7 +240,7 @@ class Predictor:
 
     def _outputs(self, grammars: Grammars) -> Floats:
         dataset = GrammarDataset(grammars)
-        dataset.counted = self.model.config.counted
+        dataset.counted, dataset.local = self.model.config.counted, self.model.config.local
         dataset.threads = 1 if self.workers else None
         sampler = LengthSampler(dataset.counts, self.batch_size, budget=self.budget, shuffle=False)
         results = np.empty((len(grammars), self.model.config.outputs), np.float32)
