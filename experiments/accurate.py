@@ -55,9 +55,9 @@ def run(
     from experiments.paper.training import run_rows
 
     group = Group("accurate", "The preset accurate", (dataset,), "accurate", {}, ())
-    composer, model = PRESETS["accurate"]["composer"], PRESETS["accurate"]["model"]
+    composer = PRESETS["accurate"]["composer"]
     rows = [
-        Row(1, dataset, Method(f"accurate-{codec}", codec, composer, "lstm", model), seed, group)
+        Row(1, dataset, Method(f"accurate-{codec}", codec, composer, "lstm"), seed, group)
         for seed in seeds
         for codec in codecs
     ]

@@ -22,7 +22,7 @@ from laconic.nn.model import GrammarModel
 __all__ = ["Captured", "captured_inference", "captured_training"]
 
 _MOST_GRAPHS = 256
-_ROOM = 16  # nodes that a level has room for at least, and to a multiple of which it is rounded
+_ROOM = 32  # nodes that a level has room for at least, and to a multiple of which it is rounded
 
 
 def captured_training(
@@ -92,6 +92,19 @@ class Captured:
 
     def __call__(self, batch: Batch) -> Tensor:
         """Run the function on a batch; O(symbols) to copy it in."""
+        graph = self._graph_for(batch)
+        _copy_in(graph.batch, batch)
+        graph.graph.replay()
+        return graph.result.clone()
+
+    def reserve(self, batch: Batch) -> None:
+        """Capture the largest batch there will be, whose memory then serves all others.
+
+        Else a batch that is larger than those before it makes their graphs useless.
+        """
+        self._graph_for(batch)
+
+    def _graph_for(self, batch: Batch) -> _Graph:
         if not batch.symbols.is_cuda:
             raise ValueError('CUDA graphs need batches on the device; use batch.to("cuda")')
         if self._before:
@@ -109,9 +122,7 @@ class Captured:
         self._graphs[key] = graph  # again as the one used last
         if len(self._graphs) > _MOST_GRAPHS:
             del self._graphs[next(iter(self._graphs))]
-        _copy_in(graph.batch, batch)
-        graph.graph.replay()
-        return graph.result.clone()
+        return graph
 
     def __len__(self) -> int:
         """The number of graphs captured so far."""
@@ -177,12 +188,12 @@ def _autocast(dtype: torch.dtype | None) -> AbstractContextManager[Any]:
 
 
 def _padded_length(length: int) -> int:
-    """Return one of 16 lengths per doubling: at most 1/16 longer, from 128 on.
+    """Return one of 8 lengths per doubling: at most 1/8 longer, from 64 on.
 
     >>> [_padded_length(n) for n in (1, 100, 128, 129, 300, 1509)]
-    [8, 104, 128, 136, 304, 1536]
+    [8, 104, 128, 144, 320, 1536]
     """
-    step = max(8, 1 << max(0, (length - 1).bit_length() - 5))
+    step = max(8, 1 << max(0, (length - 1).bit_length() - 4))
     return -(-length // step) * step
 
 

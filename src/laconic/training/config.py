@@ -55,12 +55,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     # What mattered on imdb, and what did not: docs/accuracy.md.
     "accurate": {
-        "model": "both",
-        "ngrams": 7,
-        "phrases": 0,
         "composer": "grc",
-        "grammar_dropout": 0.1,
-        "epochs": 4,
+        "local_ngrams": 7,
+        "local_buckets": 1 << 20,
+        "local_size": 64,
+        "local_dropout": 0.7,
+        "epochs": 5,
         "holdout": 0.1,
     },
 }

@@ -109,7 +109,6 @@ def train(
         training = training.batched_for(model.config, config.grammar_dropout)
         optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own
-        gradients = _gradients(config, accelerator, model, labels, training, weights)
         sampler = LengthSampler(
             training.counts,
             config.batch_size,
@@ -119,6 +118,7 @@ def train(
             processes=accelerator.num_processes,
             documents=_fewer(config.documents_per_epoch, len(training)),
         )
+        gradients = _gradients(config, accelerator, model, labels, training, weights, sampler)
         loader = batches(
             training.dataset,
             RowSampler(sampler, training.rows, config.seed),
@@ -224,6 +224,7 @@ def _gradients(
     labels: Labels,
     training: Part,
     weights: npt.ArrayLike | None,
+    sampler: LengthSampler,
 ) -> Gradients:
     """Return a function of some batches that sets gradients to those of the mean over documents.
 
@@ -236,7 +237,9 @@ def _gradients(
         by_class = class_weights(training.targets, labels.outputs).to(device)
     losses = document_losses(config, labels, by_class)
     if _can_capture(config, accelerator) and weights is None:
-        return _captured(config, model, losses)
+        largest = max(sampler, key=lambda rows: len(rows) * int(training.counts[rows].max()))
+        batch = training.dataset.__getitems__(training.rows[largest].tolist())
+        return _captured(config, model, losses, batch)
     by_document = None
     if weights is not None:
         by_document = torch.as_tensor(np.asarray(weights, np.float32), device=device)
@@ -290,12 +293,16 @@ def _can_capture(config: TrainingConfig, accelerator: Accelerator) -> bool:
     return config.graphs and alone and accelerator.device.type == "cuda" and not config.compile
 
 
-def _captured(config: TrainingConfig, model: GrammarModel, losses: Losses) -> Gradients:
+def _captured(
+    config: TrainingConfig, model: GrammarModel, losses: Losses, largest: Batch
+) -> Gradients:
     autocast = torch.bfloat16 if config.precision == "bf16" else None
     step = captured_training(model, autocast, lambda o, y: losses(o.float(), y).mean())
 
     def gradients(group: list[Batch]) -> tuple[Tensor, Tensor]:
         batch = group[0]
+        if not len(step):
+            step.reserve(largest.to("cuda"))
         mean = step(batch.to("cuda", non_blocking=True))
         return mean * len(batch), torch.full_like(mean, len(batch))
 
