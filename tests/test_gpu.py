@@ -249,3 +249,16 @@ def test_peak_memory_is_the_states_and_one_level() -> None:
     # states in activations of the gates, and as much again in their gradients.
     assert loop <= 3 * states + 30 * level
     assert plain > 5 * loop
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+def test_documents_longer_than_cudnn_reads_at_once(cell: str) -> None:
+    model = small_model(sequence_model=cell, embedding_size=8, width=8)
+    document = "".join(map(chr, np.random.default_rng(0).integers(97, 123, 70_000)))
+    batch = collate(compress_many([document, "short"], "none"), [0, 1])
+    wanted = gradients(model, batch)
+    with torch.no_grad():
+        outputs = model(batch)
+        found = model.cuda()(batch.to("cuda")).cpu()
+    assert torch.allclose(found, outputs, atol=1e-4)
+    assert_close(gradients(model, batch.to("cuda")), wanted, 1e-3)

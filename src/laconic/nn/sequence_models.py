@@ -28,6 +28,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from laconic.nn.long_sequences import read
+
 __all__ = ["DIRECTIONS", "SEQUENCE_MODELS", "SequenceModel", "sequence_model"]
 
 DIRECTIONS = ("forward", "backward", "both")
@@ -85,8 +87,7 @@ class OneWay(nn.Module):
 
     def forward(self, x: Tensor, padding: Tensor, counts: Tensor) -> Tensor:
         """Return float [T, B, width] of float [T, B, input_size]."""
-        read: Tensor = self.reader(x)[0]
-        return read
+        return read(self.reader, x)
 
 
 class EachWay(nn.Module):
@@ -99,8 +100,8 @@ class EachWay(nn.Module):
     def forward(self, x: Tensor, padding: Tensor, counts: Tensor) -> Tensor:
         """Return float [T, B, 2 * width] of float [T, B, input_size]."""
         reversal = _reversal(counts, len(x))
-        back = _reverse(self.back(_reverse(x, reversal))[0], reversal)
-        return torch.cat([self.ahead(x)[0], back], -1)
+        back = _reverse(read(self.back, _reverse(x, reversal)), reversal)
+        return torch.cat([read(self.ahead, x), back], -1)
 
 
 class BothWays(nn.Module):
@@ -130,8 +131,7 @@ class BothWays(nn.Module):
             self._close_gates()  # Weight decay would open them, little by little.
         padding = padding.unsqueeze(-1)
         flags = F.pad(padding.to(x.dtype), (0, self.flags - 1))
-        read: Tensor = self.reader(torch.cat([x.masked_fill(padding, 0), flags], -1))[0]
-        return read
+        return read(self.reader, torch.cat([x.masked_fill(padding, 0), flags], -1))
 
     def _close_gates(self) -> None:
         for name in ("weight_ih_l0", "weight_ih_l0_reverse"):
@@ -335,7 +335,7 @@ def _at_least_one(**sizes: int) -> None:
             raise ValueError(f"{name} must be at least 1, not {size}")
 
 
-def _ready_to_remember(reader: nn.Module) -> nn.Module:
+def _ready_to_remember(reader: nn.RNNBase) -> nn.RNNBase:
     """Return an LSTM whose forget gates are open at first (Jozefowicz et al., 2015)."""
     if isinstance(reader, nn.LSTM):
         width = reader.hidden_size
