@@ -18,6 +18,7 @@ from laconic.batching import Batch, collate
 from laconic.nn import COMPOSERS, GrammarModel, ModelConfig
 from laconic.nn.graphs import (
     _copy_in,
+    _entries,
     _fits,
     _make_room,
     _padded_length,
@@ -38,10 +39,8 @@ def roomy(batch: Batch, others: list[Batch]) -> Batch:
     for each in [batch, *others]:
         room = _make_room(sizes(each), room)
     longest = max(each.symbols.shape[1] for each in [batch, *others])
-    bags = [each.bag for each in [batch, *others] if each.bag is not None]
-    fullest = max(bags, key=lambda bag: len(bag.counts), default=None)
-    batch = replace(batch, bag=fullest)
-    return _static(batch, (len(batch), _padded_length(longest)), room)
+    entries = [max(each) for each in zip(*map(_entries, [batch, *others]), strict=True)]
+    return _static(batch, (len(batch), _padded_length(longest)), room, entries)
 
 
 @settings(max_examples=60)
@@ -53,14 +52,16 @@ def test_a_batch_in_a_larger_one_is_the_same_to_a_model(
     others = data.draw(st.lists(st.text("abc", max_size=90), min_size=count, max_size=count))
     torch.manual_seed(0)
     kind = data.draw(st.sampled_from(["sequence", "both", "ngram"]))
+    local = {"local_ngrams": data.draw(st.sampled_from([0, 3])), "local_buckets": 30}
     config = ModelConfig(256, 2, composer=composer, embedding_size=8, width=6, identity_buckets=5)
+    config = replace(config, **local, local_size=4, local_dropout=0.0)
     config = replace(config, model=kind, ngrams=2, phrases=2, ngram_buckets=20, ngram_rows=40)
     model = GrammarModel(config).double()
     if model.bag is not None:
         model.bag.learn(torch.arange(1, 41), 50)
         torch.nn.init.normal_(model.bag.table)
     one, other = (
-        collate(compress_many(t), labels=[0] * count, counted=config.counted)
+        collate(compress_many(t), [0] * count, counted=config.counted, local=config.local)
         for t in (texts, others)
     )
     large = roomy(one, [other])
@@ -88,7 +89,7 @@ def test_room_is_for_both(one: list[int], other: list[int]) -> None:
 @given(st.integers(1, 10**6))
 def test_padded_lengths_are_few_and_near(length: int) -> None:
     padded = _padded_length(length)
-    assert length <= padded < length + max(8, length / 16 + 1)
+    assert length <= padded < length + max(8, length / 8 + 1)
     assert _padded_length(padded) == padded
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from laconic import _core
 from laconic.arrays import Int32s, Int64s
 from laconic.forest import Forest
@@ -59,13 +56,3 @@ class LocalNgrams:
                 self.buckets,
             )
         )
-
-
-def spelled_bucket(letters: npt.ArrayLike, buckets: int) -> int:
-    """Return the bucket of an n-gram, given its terminals: what the core's are compared with."""
-    from laconic.bags import mixed
-
-    value = 0
-    for letter in np.asarray(letters, np.int64).tolist():
-        value = (value * 0x9E3779B97F4A7C15 + letter + 1) % (1 << 64)
-    return (int(mixed(np.array([value], np.uint64))[0]) >> 32) * buckets >> 32

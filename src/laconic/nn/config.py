@@ -31,7 +31,8 @@ class ModelConfig:
     symbol's expanded length to the sequence model's input (None: with grc only);
     `identity_buckets` adds one of its hashed expansion. `local_ngrams` (letters, 0: none) adds what
     the n-grams that end in a symbol say: vectors of `local_size` in a table of `local_buckets`
-    hashed rows, of which a share `local_dropout` is left out in training.
+    hashed rows, of which a share `local_dropout` is left out in training; `local_rows` of them
+    are learned: as many as there are in the training's documents (None: all).
 
     `model` "sequence" is all that; "ngram" is a linear model of n-grams of up to `ngrams` letters
     and of phrases (runs of up to `phrases` symbols, 0: none) instead, in `ngram_buckets` hashed
@@ -59,6 +60,7 @@ class ModelConfig:
     local_buckets: int = 1 << 18
     local_size: int = 64
     local_dropout: float = 0.5
+    local_rows: int | None = None
     model: str = "sequence"
     ngrams: int = 5
     phrases: int = 4
@@ -74,6 +76,8 @@ class ModelConfig:
         self._check_integer("local_ngrams", 0, 64)
         self._check_integer("local_buckets", 1, _MOST)
         self._check_integer("local_size", 1, _MOST)
+        if self.local_rows is not None:
+            self._check_integer("local_rows", 0, self.local_buckets)
         self._check_integer("ngrams", 1, 64)
         self._check_integer("phrases", 0, 64)
         self._check_integer("ngram_buckets", 1, _MOST)

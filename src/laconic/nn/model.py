@@ -48,6 +48,7 @@ class GrammarModel(nn.Module, ModelHubMixin):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.local: LocalVectors | None = None
         if config.reads_sequences:
             try:
                 self._make_reader(config)
@@ -78,10 +79,9 @@ class GrammarModel(nn.Module, ModelHubMixin):
         self.length_embedding = _embedding(_LENGTHS, seen) if config.reads_lengths else None
         buckets = config.identity_buckets
         self.identity_embedding = _embedding(buckets, seen) if buckets else None
-        self.local = None
         if local := config.local:
-            size, dropout = config.local_size, config.local_dropout
-            self.local = LocalVectors(local.buckets, size, seen, dropout)
+            size, rows = config.local_size, config.local_rows
+            self.local = LocalVectors(local.buckets, size, seen, config.local_dropout, rows)
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(read, config.outputs)
 

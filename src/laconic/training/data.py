@@ -16,6 +16,8 @@ from laconic.arrays import Int64s
 from laconic.bags import Counted, portions
 from laconic.batching import GrammarDataset, LengthSampler, Rows
 from laconic.corpus import Corpus
+from laconic.forest import plant
+from laconic.local_ngrams import LocalNgrams
 from laconic.nn.config import ModelConfig
 from laconic.training.config import TrainingConfig
 
@@ -175,6 +177,14 @@ class Part:
             counts = counted.of(self.dataset.grammars.take(rows))
             total += np.bincount(counts.indices, minlength=counted.columns)
         return total
+
+    def seen(self, local: LocalNgrams) -> npt.NDArray[np.bool_]:
+        """Return in which buckets the documents have n-grams, bool [buckets]."""
+        found = np.zeros(local.buckets, np.bool_)
+        for rows in portions(self.dataset.grammars, self.rows):
+            placed = local.of(plant(self.dataset.grammars.take(rows)))
+            found[placed.node_buckets] = found[placed.place_buckets] = True
+        return found
 
     def __len__(self) -> int:
         return len(self.rows)
