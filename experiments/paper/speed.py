@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from experiments.paper.corpora import CACHE, corpora
-from experiments.paper.grid import Group, Method, Row
+from experiments.paper.grid import IN_PLACE, Group, Method, Row
 from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic.batching import Batch, LengthSampler
 from laconic.batching import batches as loader
@@ -38,7 +38,7 @@ METHODS = (
     "characters",
     *(
         f"{composer}-{codec}"
-        for composer in ("mlp", "dual_gru", "grc")
+        for composer in ("mlp", "dual_gru", "grc", IN_PLACE)
         for codec in ("repair", "lzd")
     ),
 )
@@ -55,8 +55,8 @@ def measure_speed(
 ) -> None:
     """Write speed.json, after every point; points that are in it are not measured again.
 
-    Each takes `seconds`, and one pass over that many batches at least. ConfigError for a set that
-    is in no group.
+    Each takes `seconds`, and one pass over that many batches at least. Groups without [local] have
+    no methods with n-grams in place. ConfigError for a set that is in no group.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -69,12 +69,12 @@ def measure_speed(
     done = {(point["set"], point["method"]) for point in found["points"]}
     torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     for name in wanted:
-        for method in METHODS:
-            if (name, method) in done:
+        for method in map(Method.named, METHODS):
+            if (name, method.name) in done or (method.local and not of[name].local):
                 continue
             began = time.perf_counter()
-            row = Row(0, name, Method.named(method), 0, of[name])
-            point: Figures = {"set": name, "method": method}
+            row = Row(0, name, method, 0, of[name])
+            point: Figures = {"set": name, "method": method.name}
             point |= _point(row, torch.device(device), cache, seconds, batches)
             point["took"] = time.perf_counter() - began
             found["points"].append(point)
@@ -104,6 +104,7 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     alphabet, cuda = training.dataset.grammars.alphabet_size, device.type == "cuda"
     torch.manual_seed(config.seed)
     model = GrammarModel(config.model_config(alphabet, labels.outputs, labels.task)).to(device)
+    training = training.batched_for(model.config)
     losses = document_losses(config, labels, None)
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
