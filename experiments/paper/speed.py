@@ -29,6 +29,7 @@ from laconic.training.config import ConfigError
 from laconic.training.data import Part, RowSampler, halves
 from laconic.training.losses import document_losses
 from laconic.training.machine import is_want_of_memory, peak_memory_mb
+from laconic.training.start import new_model, new_optimizer
 
 __all__ = ["METHODS", "SETS", "measure_speed"]
 
@@ -103,7 +104,8 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     training, _, labels = halves(source, None, None, config)
     alphabet, cuda = training.dataset.grammars.alphabet_size, device.type == "cuda"
     torch.manual_seed(config.seed)
-    model = GrammarModel(config.model_config(alphabet, labels.outputs, labels.task)).to(device)
+    wanted = config.model_config(alphabet, labels.outputs, labels.task)
+    model = new_model(wanted, training).to(device)
     training = training.batched_for(model.config)
     losses = document_losses(config, labels, None)
 
@@ -111,7 +113,7 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
         return losses(outputs.float(), targets).mean()
 
     way = captured_training(model, None, loss) if cuda else _eager(model, loss)
-    optimizer = torch.optim.Adam(model.parameters(), config.learning_rate, fused=cuda)
+    optimizer = new_optimizer(config, model)
     epoch = _Steps(way, optimizer, config.clip, training, device)
     sampler = LengthSampler(
         training.counts, config.batch_size, budget=config.budget, seed=config.seed
@@ -147,7 +149,7 @@ class _Steps:
     """Training steps on batches that are made while others train, as in a training."""
 
     way: Callable[[Batch], Tensor]
-    optimizer: torch.optim.Adam
+    optimizer: torch.optim.Optimizer
     clip: float | None
     training: Part
     device: torch.device
