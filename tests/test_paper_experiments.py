@@ -1,4 +1,4 @@
-"""The paper's experiments: grid, held-out parts, statistical tests; all of it on the samples."""
+"""The paper's experiments: grid, held-out parts, measurements; all of it on the samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -22,7 +21,6 @@ from experiments.paper.figure import measure_figure
 from experiments.paper.printed import DNA
 from experiments.paper.results import about, path_of, read, rounded, write
 from experiments.paper.rivals import _Task, run_rivals
-from experiments.paper.significance import holm, marks, rank_sum
 from experiments.paper.table import NAMES, Results, compared
 from experiments.paper.training import run_row, run_rows
 from laconic.training.config import ConfigError
@@ -42,9 +40,15 @@ batch_size = 64
 embedding_size = 8
 width = 8
 
+[local]
+local_ngrams = 3
+local_buckets = 64
+local_size = 4
+local_dropout = 0.2
+
 [[methods]]
 stage = 2
-names = ["mlp-repair", "dual_gru-repair", "grc-lz78", "bpe", "char_cnn"]
+names = ["mlp-repair", "dual_gru-repair", "grc-lz78", "bpe", "char_cnn", "grc_ngrams-repair"]
 seeds = [0]
 
 [[methods]]
@@ -52,6 +56,7 @@ stage = 1
 names = ["characters", "grc-lzd"]
 seeds = [0, 1]
 """
+WITHOUT_LOCAL = re.sub(r"\[local\]\n(local_.*\n)+", "", SMOKE)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +79,8 @@ def test_important_rows_come_first() -> None:
     assert rows[: len(first)] == first
     seeds = [row.seed for row in first]
     assert seeds == sorted(seeds)
-    wanted = {"characters"} | {f"{c}-{k}" for c in grid.COMPOSERS[:3] for k in ("repair", "lzd")}
+    composers = (*grid.COMPOSERS[:3], grid.IN_PLACE)
+    wanted = {"characters"} | {f"{c}-{k}" for c in composers for k in ("repair", "lzd")}
     by_set: dict[str, set[tuple[str, int]]] = {}
     for row in first:
         by_set.setdefault(row.dataset, set()).add((row.method.name, row.seed))
@@ -82,7 +88,7 @@ def test_important_rows_come_first() -> None:
     assert all(found == {(m, s) for m in wanted for s in (0, 1)} for found in by_set.values())
     assert len(set(map(str, rows))) == len(rows)
     every = {f"{c}-{k}" for c in grid.COMPOSERS for k in ("repair", "lzd", "lz78")}
-    assert {row.method.name for row in rows} == every | {"characters", "char_cnn", "bpe"}
+    assert {row.method.name for row in rows} == every | wanted | {"char_cnn", "bpe"}
 
 
 def test_departures_are_told_and_the_papers_protocol_has_none() -> None:
@@ -111,6 +117,17 @@ def test_rows_are_chosen_by_pattern() -> None:
         (SMOKE.replace("epochs = 2", "epoch = 2"), "did you mean 'epochs'"),
         (SMOKE + "\n[only.iliad]\nepochs = 3", "is for no set of the file"),
         (SMOKE + "\n[only.kjv]\nepochs = 0", "epochs must be from 1"),
+        (
+            WITHOUT_LOCAL,
+            r"grc_ngrams-repair reads .* the group bad needs a table \[local\]",
+        ),
+        (
+            SMOKE.replace("local_size = 4", "epochs = 4"),
+            r"no 'epochs' in \[local\]; there",
+        ),
+        (SMOKE.replace("local_size = 4", "local_size = 0"), "local_size must be from 1"),
+        (SMOKE.replace("local_ngrams = 3\n", ""), r"\[local\] needs local_ngrams, 1 or more"),
+        ("local = 3\n" + WITHOUT_LOCAL, "bad.toml"),
         ("title = [", "bad.toml"),
     ],
 )
@@ -222,7 +239,7 @@ def test_the_whole_grid_on_the_samples(
     main(["run", "--device", "cpu", *given])
     assert "all rows are done" in capsys.readouterr().out
     found = list(results.glob("*/*.json"))
-    assert len(found) == 2 * (5 + 2 * 2)
+    assert len(found) == 2 * (6 + 2 * 2)
     times = {path: path.stat().st_mtime_ns for path in found}
     main(["run", "--device", "cpu", *given])
     assert times == {path: path.stat().st_mtime_ns for path in results.glob("*/*.json")}
@@ -247,7 +264,8 @@ def test_the_whole_grid_on_the_samples(
 
     text = page.read_text()
     assert "epochs 2 instead of 50; documents in a batch 64 instead of 10" in text
-    for name in ("characters", "grc-lz78", "bpe", "char_cnn", "rival_kmers"):
+    assert "they end in, of 1 to 3 letters (64 buckets, dropout 0.2). Mean" in text
+    for name in ("characters", "grc-lz78", "grc_ngrams-repair", "bpe", "char_cnn", "rival_kmers"):
         assert f"| {NAMES[name]} |" in text
     assert "dual_gru is better than mlp on" in text
     assert "95 % repeated: 2,000 letters are" in text
@@ -334,40 +352,6 @@ def test_an_unknown_row_or_group_is_one_line(smoke: Path) -> None:
         main(["rows", "--rows", "H5/*", *options(smoke)])
     with pytest.raises(SystemExit, match="no group 'cats'"):
         main(["rows", "--groups", "cats"])
-
-
-def test_rank_sums_of_four_seeds() -> None:
-    assert rank_sum([5, 6, 7, 8], [1, 2, 3, 4]) == pytest.approx(1 / 70)
-    assert rank_sum([1, 2, 3, 4], [5, 6, 7, 8]) == 1.0
-    assert rank_sum([3, 4], [1, 2]) == pytest.approx(1 / 6)
-    assert rank_sum([1.0], []) == 1.0
-
-
-def test_holm_is_that_of_the_textbook() -> None:
-    # Holm 1979: the k-th smallest of m times m - k + 1, never less than one before.
-    assert holm([0.01, 0.02, 0.03, 0.005]) == pytest.approx([0.03, 0.04, 0.04, 0.02])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-    assert holm([]) == []
-
-
-def test_marks_are_the_papers() -> None:
-    seeds = np.array([0.0, 0.1, 0.2, 0.3])
-    values = {
-        "characters": (86 + seeds).tolist(),
-        "mlp-repair": (79 + seeds).tolist(),
-        "mlp-lzd": (78 + seeds).tolist(),
-        "dual_gru-repair": (84.5 + seeds).tolist(),
-        "dual_gru-lzd": (82.8 + seeds).tolist(),
-        "rival_kmers": (99 + seeds).tolist(),
-    }
-    found = marks(values, "dna")
-    assert found.daggers == {"dual_gru-repair", "dual_gru-lzd"}
-    assert (found.best, found.clearly, found.close) == ("dual_gru-repair", True, True)
-    # With a fifth setting, four seeds are too few: 1/70 times 4 is more than 0.05.
-    more = values | {"grc-lzd": (80 + seeds).tolist()}
-    assert not marks(more, "dna").clearly
-    assert not marks({name: each[:2] for name, each in values.items()}, "dna").daggers
-    assert not marks(values | {"characters": (95 + seeds).tolist()}, "dna").close
 
 
 def test_compression_beside_the_paper_counts_lzd_as_it_does() -> None:

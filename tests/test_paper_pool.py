@@ -30,6 +30,8 @@ epochs = 2
 embedding_size = 8
 width = 8
 ngram_buckets = 4096
+local_buckets = 4096
+local_size = 4
 
 [[methods]]
 stage = 1

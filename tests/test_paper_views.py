@@ -10,9 +10,10 @@ import torch
 
 from experiments.paper import grid
 from experiments.paper.__main__ import DEFAULT_GROUPS, VIEWS_GROUPS
+from experiments.paper.data import DATASETS
 from experiments.paper.report import page
 from experiments.paper.results import path_of, read, write
-from experiments.paper.rivals import HOLDOUTS, LONGEST_NGRAMS, run_rival
+from experiments.paper.rivals import HOLDOUTS, LONGEST_NGRAMS, MOST_NGRAMS, run_rival
 from experiments.paper.speed import METHODS, SETS, measure_speed
 from experiments.paper.table import Results, accuracy_table, speed_table
 from experiments.paper.views import VIEWS, about_views, is_of_views, views_caption, views_table
@@ -29,6 +30,11 @@ batch_size = 64
 embedding_size = 8
 width = 8
 budget = 2000
+
+[local]
+local_ngrams = 3
+local_buckets = 64
+local_size = 4
 
 [[methods]]
 stage = 1
@@ -70,8 +76,9 @@ def test_rows_of_views_differ_in_the_model_alone() -> None:
         same = grid.Row(row.stage, row.dataset, other, row.seed, row.group).config("cpu").to_json()
         assert config.to_json() | {"model": "both"} == same
         # The rival sees the same n-grams, and chooses on the same documents.
-        kind = "dna" if row.group.name == "views_dna" else "text"
-        assert config.ngrams == LONGEST_NGRAMS.get(kind, 7)
+        assert config.ngrams == LONGEST_NGRAMS[DATASETS[row.dataset].kind]
+        assert (config.phrases, config.ngram_buckets) == (0, MOST_NGRAMS)
+        assert config.local_ngrams == config.ngrams
         assert config.holdout == HOLDOUTS["rival_linear"]
     # Results of both protocols lie in one folder.
     assert not set(map(str, rows)) & set(map(str, grid.rows(groups_of(*DEFAULT_GROUPS))))
@@ -115,6 +122,7 @@ def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) 
     before, _, after = text.partition("## Two views: symbols and n-grams")
     assert "91.23" not in before.partition("## Accuracy")[2]
     assert "| imdb | – | – | – | 91.23 |" in after
+    assert "(1 to 7 letters, of DNA 1 to 8; the 1,048,576 most frequent)" in after
     assert "Two views of text" not in text  # no table of the paper's kind
     assert "## Two views" not in page(Results(tmp_path), groups_of("text"), tmp_path)
 
@@ -122,8 +130,9 @@ def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) 
 def test_the_linear_rival_learns_from_grammars() -> None:
     found = run_rival("bacteria", "rival_linear", 0, longest=300)
     assert found["test"]["accuracy"] > 0.5  # four species
-    assert found["config"]["features"] <= sum(4**n for n in range(1, 7))
-    assert found["config"]["features"] > sum(4**n for n in range(1, 6))
+    assert found["config"]["letters"] == 8
+    assert found["config"]["features"] <= sum(4**n for n in range(1, 9))
+    assert found["config"]["features"] > sum(4**n for n in range(1, 8))
     assert found["config"]["strength"] in (1.0, 10.0, 100.0)
 
 
@@ -139,6 +148,9 @@ def test_speeds_are_measured_once_and_only_of_known_sets(
     plain, *others = before["points"]
     assert plain["letters"] == plain["sequence"]
     assert all(p["sequence"] < p["letters"] == plain["letters"] for p in others)
+    assert {p["sequence"] for p in others if p["method"].startswith("grc_ngrams")} == {
+        p["sequence"] for p in others if p["method"].startswith("grc-")
+    }
     measure_speed(*given)
     assert read(tmp_path / "results/speed.json") == before
     with pytest.raises(ConfigError, match="no group has the set 'imdb'"):

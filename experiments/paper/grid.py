@@ -17,10 +17,22 @@ from experiments.paper.data import DATASETS
 from laconic.codecs import CodecName
 from laconic.training.config import ConfigError, TrainingConfig, resolve
 
-__all__ = ["COMPOSERS", "MODELS", "ROWS", "Group", "Method", "Row", "chosen", "groups", "rows"]
+__all__ = [
+    "COMPOSERS",
+    "IN_PLACE",
+    "MODELS",
+    "ROWS",
+    "Group",
+    "Method",
+    "Row",
+    "chosen",
+    "groups",
+    "rows",
+]
 
 ROWS = Path(__file__).parent / "rows"
 COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
+IN_PLACE = "grc_ngrams"  # grc, and with each symbol the n-grams that end in it
 MODELS = ("sequence", "ngram", "both")  # each with grc, where it composes
 _PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
 _KEYS = {
@@ -32,8 +44,10 @@ _KEYS = {
     "bpe_vocabulary",
     "settings",
     "only",
+    "local",
     "methods",
 }
+_LOCAL = ("local_ngrams", "local_buckets", "local_size", "local_dropout")
 # What a reader has to know of a protocol; the rest (device, paths, …) does not change results.
 _TOLD = {
     "epochs": "epochs",
@@ -50,7 +64,13 @@ _TOLD = {
     "width": "width",
     "precision": "precision",
     "holdout": "share held out",
-    "ngrams": "letters of the longest n-grams",
+    "ngrams": "letters of the longest n-grams that are counted",
+    "phrases": "symbols of the longest phrases that are counted",
+    "ngram_dropout": "dropout of what is counted",
+    "local_ngrams": "letters of the longest n-grams in place",
+    "local_buckets": "buckets of n-grams in place",
+    "local_size": "size of their vectors",
+    "local_dropout": "their dropout",
 }
 
 
@@ -58,10 +78,13 @@ _TOLD = {
 class Method:
     """What reads the documents: a codec ("bpe" is not one of Laconic's) and settings of the model.
 
-    >>> Method.named("grc-lzd")
-    Method(name='grc-lzd', codec='lzd', composer='grc', sequence_model='lstm', model='sequence')
-    >>> Method.named("both-lzd").model
-    'both'
+    Methods that are `local` have n-grams in their places, as their group's [local] says.
+
+    >>> method = Method.named("grc-lzd")
+    >>> method.codec, method.composer, method.sequence_model, method.model, method.local
+    ('lzd', 'grc', 'lstm', 'sequence', False)
+    >>> Method.named("both-lzd").model, Method.named("grc_ngrams-lzd").local
+    ('both', True)
     """
 
     name: str
@@ -69,6 +92,7 @@ class Method:
     composer: str
     sequence_model: str
     model: str = "sequence"
+    local: bool = False
 
     @classmethod
     def named(cls, name: str) -> Method:
@@ -77,14 +101,17 @@ class Method:
             # Without rules a composer only passes letters on; dual_gru does so unchanged.
             return cls(name, "bpe" if name == "bpe" else "none", "dual_gru", _PLAIN[name])
         first, _, codec = name.partition("-")
-        if first not in COMPOSERS + MODELS or codec not in get_args(CodecName):
+        if first not in (*COMPOSERS, IN_PLACE, *MODELS) or codec not in get_args(CodecName):
             raise ConfigError(
                 f"no method {name!r}; there are {', '.join(_PLAIN)} and composer-codec, such as "
-                f"grc-repair, with {', '.join(COMPOSERS)} and {', '.join(get_args(CodecName))}, "
+                f"grc-repair, with {', '.join((*COMPOSERS, IN_PLACE))} and "
+                f"{', '.join(get_args(CodecName))}, "
                 f"and model-codec, such as both-repair, with {', '.join(MODELS)}"
             )
         if first in MODELS:
             return cls(name, codec, "grc", "lstm", first)
+        if first == IN_PLACE:
+            return cls(name, codec, "grc", "lstm", local=True)
         return cls(name, codec, first, "lstm")
 
 
@@ -92,8 +119,9 @@ class Method:
 class Group:
     """Data sets with one protocol: a preset, often the paper's, and `settings` that depart from it.
 
-    `only` are more settings for some sets. `longest` cuts documents there; `bpe_vocabulary` is for
-    the method bpe only; `notes` are departures that no setting shows.
+    `only` are more settings for some sets, `local` for methods that are local. `longest` cuts
+    documents there; `bpe_vocabulary` is for the method bpe only; `notes` are departures that no
+    setting shows.
     """
 
     name: str
@@ -106,10 +134,20 @@ class Group:
     bpe_vocabulary: int = 4_000
     notes: tuple[str, ...] = ()
     only: dict[str, dict[str, Any]] = field(default_factory=dict)
+    local: dict[str, Any] = field(default_factory=dict)
 
     def settings_of(self, dataset: str) -> dict[str, Any]:
         """Return the settings that depart from the preset, for one set."""
         return {**self.settings, **self.only.get(dataset, {})}
+
+    def local_of(self, method: Method) -> dict[str, Any]:
+        """Return settings of n-grams in place; ConfigError if it needs them and there are none."""
+        if method.local and not self.local:
+            raise ConfigError(
+                f"{method.name} reads n-grams in their places: the group {self.name} needs a table "
+                f"[local] with {', '.join(_LOCAL)}"
+            )
+        return self.local if method.local else {}
 
     def departures(self, dataset: str) -> list[str]:
         """What differs from the preset, in words: for the caption of every table."""
@@ -146,7 +184,8 @@ class Row:
             "device": device,
             "task": "classification",
         }
-        return resolve(self.group.preset, {**self.group.settings_of(self.dataset), **own, **more})
+        settings = self.group.settings_of(self.dataset) | self.group.local_of(method)
+        return resolve(self.group.preset, {**settings, **own, **more})
 
 
 def groups(folder: Path = ROWS) -> list[Group]:
@@ -203,12 +242,23 @@ def _group(path: Path) -> Group:
         bpe_vocabulary=int(given.get("bpe_vocabulary", 4_000)),
         notes=tuple(map(str, given.get("notes", ()))),
         only=cast(dict[str, dict[str, Any]], given.get("only", {})),
+        local=cast(dict[str, Any], given.get("local", {})),
     )
     for name in (*group.sets, *group.only):
         if name not in group.sets:
             raise ConfigError(f"[only.{name}] is for no set of the file")
         resolve(group.preset, group.settings_of(name))  # ConfigError names the setting
+    _check_local(group)
     return group
+
+
+def _check_local(group: Group) -> None:
+    if unknown := set(group.local) - set(_LOCAL):
+        raise ConfigError(f"no {min(unknown)!r} in [local]; there are {', '.join(_LOCAL)}")
+    if group.local and not resolve(group.preset, group.local).local_ngrams:
+        raise ConfigError("[local] needs local_ngrams, 1 or more")
+    for name in {name for _, names, _ in group.methods for name in names}:
+        group.local_of(Method.named(name))
 
 
 def _word(value: object) -> str:

@@ -14,8 +14,9 @@ from experiments.paper.findings import (
     about_figure,
     summary,
 )
-from experiments.paper.grid import Group
+from experiments.paper.grid import IN_PLACE, Group
 from experiments.paper.results import RESULTS
+from experiments.paper.rivals import LONGEST_NGRAMS, MOST_NGRAMS
 from experiments.paper.table import (
     Results,
     accuracy_table,
@@ -29,7 +30,9 @@ from experiments.paper.views import about_views, is_of_views, views_caption, vie
 
 __all__ = ["page", "write_report"]
 
-SPEED_METHODS = tuple(f"{c}-{k}" for c in ("mlp", "dual_gru", "grc") for k in ("repair", "lzd"))
+SPEED_METHODS = tuple(
+    f"{c}-{k}" for c in ("mlp", "dual_gru", "grc", IN_PLACE) for k in ("repair", "lzd")
+)
 COLUMNS = 5  # sets in a table, as in the paper
 INTRODUCTION = """# The paper's experiments, on our code
 
@@ -45,11 +48,12 @@ methods of a seed hold out the same 20 % of train; the epoch that is best there 
 n-grams are scikit-learn's, on the same documents; the held-out part chooses their regularisation. – : not run yet.
 × characters: how many times as fast as characters it trains, alone on the GPU; (n/n'): how many times fewer symbols it reads.
 """
-VIEWS = """A document can be read (*sequence*: grc and a Bi-LSTM over its symbols), counted (*ngram*: a linear model of its n-grams and
-phrases, trained by gradients) or *both*, the sum of the two, trained as one; all with Re-Pair, the preset `accurate` and the same
-10 % of train held out. *Linear n-grams* is what a practitioner has: `GrammarVectorizer`'s TF-IDF of the same n-grams (1 to 5
-letters, of DNA 1 to 6, the 300,000 most frequent) and scikit-learn's logistic regression, whose C the held-out part chooses. Test
-accuracy, %; **bold**: the best mean where all four are there. – : not run yet. Commands, with LACONIC_DATA:
+VIEWS = f"""A document can be read (*sequence*: grc and a Bi-LSTM over its symbols, each with the n-grams that end in it), counted (*ngram*: a
+linear model of its n-grams, trained by gradients) or *both*, the sum of the two, trained as one; all with Re-Pair, the preset
+`accurate` and the same 10 % of train held out. *Linear n-grams* is what a practitioner has: `GrammarVectorizer`'s TF-IDF of the
+n-grams that *ngram* counts (1 to {LONGEST_NGRAMS["text"]} letters, of DNA 1 to {LONGEST_NGRAMS["dna"]}; the {MOST_NGRAMS:,} most frequent) and
+scikit-learn's logistic regression, whose C the held-out part chooses. Test accuracy, %; **bold**: the best mean where all four are
+there. – : not run yet. Commands, with LACONIC_DATA:
 
 ```
 python -m experiments.paper run --groups views_text views_pinyin views_dna --device cuda --processes 9

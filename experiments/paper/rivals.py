@@ -29,7 +29,8 @@ Learner: TypeAlias = Callable[..., tuple[Scores, Figures]]
 HOLDOUT = 0.2
 # What is compared with rows of the preset accurate holds out what they do.
 HOLDOUTS = {"rival_linear": 0.1}
-LONGEST_NGRAMS = {"dna": 6}  # as in rows/views_dna.toml; elsewhere 7, as in the preset
+LONGEST_NGRAMS = {"dna": 8, "text": 7, "traces": 7}  # as in rows/views_*.toml
+MOST_NGRAMS = 1 << 20  # as many as ngram rows have buckets
 STRENGTHS = (1.0, 10.0, 100.0)  # C of the logistic regression
 RIDGES = (1e1, 1e2, 1e3, 1e4)
 MOST_FEATURES = 300_000
@@ -83,16 +84,18 @@ def linear(task: _Task) -> tuple[Scores, Figures]:
     """The n-grams that ngram rows count, by GrammarVectorizer: TF-IDF, logistic regression."""
     from laconic import GrammarVectorizer
 
+    longest = LONGEST_NGRAMS[task.kind]
     made = GrammarVectorizer(
-        (1, LONGEST_NGRAMS.get(task.kind, 7)),
+        (1, longest),
         alphabet=task.alphabet,
         sublinear_tf=True,
         min_df=2,
-        max_features=1 << 20,  # as many as ngram rows have buckets
+        max_features=MOST_NGRAMS,
         dtype=np.float32,
     )
     # Where there are far more n-grams than documents, it is sooner done; on DNA it would not end.
-    return _logistic(task, made, dual=task.kind == "text")
+    scores, more = _logistic(task, made, dual=task.kind == "text")
+    return scores, {"letters": longest, **more}
 
 
 def kmers(task: _Task) -> tuple[Scores, Figures]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from experiments.paper.corpora import CACHE, corpora
-from experiments.paper.grid import Group, Method, Row
+from experiments.paper.grid import IN_PLACE, Group, Method, Row
 from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic.batching import Batch, LengthSampler
 from laconic.batching import batches as loader
@@ -29,6 +29,7 @@ from laconic.training.config import ConfigError
 from laconic.training.data import Part, RowSampler, halves
 from laconic.training.losses import document_losses
 from laconic.training.machine import is_want_of_memory, peak_memory_mb
+from laconic.training.start import new_model, new_optimizer
 
 __all__ = ["METHODS", "SETS", "measure_speed"]
 
@@ -38,7 +39,7 @@ METHODS = (
     "characters",
     *(
         f"{composer}-{codec}"
-        for composer in ("mlp", "dual_gru", "grc")
+        for composer in ("mlp", "dual_gru", "grc", IN_PLACE)
         for codec in ("repair", "lzd")
     ),
 )
@@ -55,8 +56,8 @@ def measure_speed(
 ) -> None:
     """Write speed.json, after every point; points that are in it are not measured again.
 
-    Each takes `seconds`, and one pass over that many batches at least. ConfigError for a set that
-    is in no group.
+    Each takes `seconds`, and one pass over that many batches at least. Groups without [local] have
+    no methods with n-grams in place. ConfigError for a set that is in no group.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -69,12 +70,12 @@ def measure_speed(
     done = {(point["set"], point["method"]) for point in found["points"]}
     torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     for name in wanted:
-        for method in METHODS:
-            if (name, method) in done:
+        for method in map(Method.named, METHODS):
+            if (name, method.name) in done or (method.local and not of[name].local):
                 continue
             began = time.perf_counter()
-            row = Row(0, name, Method.named(method), 0, of[name])
-            point: Figures = {"set": name, "method": method}
+            row = Row(0, name, method, 0, of[name])
+            point: Figures = {"set": name, "method": method.name}
             point |= _point(row, torch.device(device), cache, seconds, batches)
             point["took"] = time.perf_counter() - began
             found["points"].append(point)
@@ -103,14 +104,16 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     training, _, labels = halves(source, None, None, config)
     alphabet, cuda = training.dataset.grammars.alphabet_size, device.type == "cuda"
     torch.manual_seed(config.seed)
-    model = GrammarModel(config.model_config(alphabet, labels.outputs, labels.task)).to(device)
+    wanted = config.model_config(alphabet, labels.outputs, labels.task)
+    model = new_model(wanted, training).to(device)
+    training = training.batched_for(model.config)
     losses = document_losses(config, labels, None)
 
     def loss(outputs: Tensor, targets: Tensor) -> Tensor:
         return losses(outputs.float(), targets).mean()
 
     way = captured_training(model, None, loss) if cuda else _eager(model, loss)
-    optimizer = torch.optim.Adam(model.parameters(), config.learning_rate, fused=cuda)
+    optimizer = new_optimizer(config, model)
     epoch = _Steps(way, optimizer, config.clip, training, device)
     sampler = LengthSampler(
         training.counts, config.batch_size, budget=config.budget, seed=config.seed
@@ -146,7 +149,7 @@ class _Steps:
     """Training steps on batches that are made while others train, as in a training."""
 
     way: Callable[[Batch], Tensor]
-    optimizer: torch.optim.Adam
+    optimizer: torch.optim.Optimizer
     clip: float | None
     training: Part
     device: torch.device

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from experiments.paper.data import DATASETS
-from experiments.paper.grid import COMPOSERS, Group
+from experiments.paper.grid import COMPOSERS, IN_PLACE, Group, Method, Row
 from experiments.paper.printed import COMPRESSION, DNA, TEXT_ERRORS
 from experiments.paper.results import Figures, read, rows_in
 from experiments.paper.significance import marks
@@ -28,10 +28,16 @@ __all__ = [
 ]
 
 CODECS = {"repair": "Re-Pair", "lzd": "LZD", "lz78": "LZ78"}
-_COMPOSERS = {"mlp": "mlp", "dual_gru": "gru"} | {name: name for name in COMPOSERS[2:]}
+_COMPOSERS = {
+    "mlp": "mlp",
+    "dual_gru": "gru",
+    "grc": "grc",
+    IN_PLACE: "grc, n-grams in place",
+    **{name: name for name in COMPOSERS[3:]},
+}
 NAMES = {
     "characters": "Bi-LSTM on characters",
-    **{f"{c}-{k}": f"Bi-LSTM-{_COMPOSERS[c]} ({CODECS[k]})" for c in COMPOSERS for k in CODECS},
+    **{f"{c}-{k}": f"Bi-LSTM-{_COMPOSERS[c]} ({CODECS[k]})" for c in _COMPOSERS for k in CODECS},
     "bpe": "Bi-LSTM on byte pairs (BPE)",
     "char_cnn": "CNN on characters",
     "rival_words": "words 1–2, TF-IDF, logistic regression",
@@ -127,15 +133,16 @@ def caption(results: Results, group: Group) -> str:
     trained = [row for row in found if "protocol" in row]
     if not trained:
         pairs = [(name, group.departures(name)) for name in group.sets]
-        return f"No row has been run yet. What will depart from the paper: {told(pairs)}."
+        depart = f"What will depart from the paper: {told(pairs)}."
+        return f"No row has been run yet. {depart}{_in_place(results, group)}"
     departures = told([(row["dataset"], row["protocol"]["departures"]) for row in trained])
     counts = sorted(set(Counter((row["dataset"], row["method"]) for row in trained).values()))
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     machines = " and ".join(sorted({row["about"]["machine"] for row in trained}))
     few = " Two seeds cannot be significantly different from two others." if counts[0] < 3 else ""
     return (
-        f"**Departs from the paper's protocol**: {departures}. Mean ± standard "
-        f"deviation over {several} seeds.{few} Trained on {machines}."
+        f"**Departs from the paper's protocol**: {departures}.{_in_place(results, group)} Mean ± "
+        f"standard deviation over {several} seeds.{few} Trained on {machines}."
     )
 
 
@@ -149,6 +156,22 @@ def told(pairs: Iterable[tuple[str, list[str]]]) -> str:
     if len(sets) == 1:
         return next(iter(sets))
     return " | ".join(f"{', '.join(names)}: {words}" for words, names in sets.items())
+
+
+def _in_place(results: Results, group: Group) -> str:
+    """Return what rows with n-grams in place have, from the results or else from the grid."""
+    names = dict.fromkeys(name for _, names, _ in group.methods for name in names)
+    pairs = [(s, m) for m in map(Method.named, names) if m.local for s in group.sets]
+    found = [row["config"] for s, m in pairs for row in results.of(s, m.name)]
+    planned = [Row(0, s, m, 0, group).config("cpu").to_json() for s, m in pairs]
+    settings = dict.fromkeys(
+        f"of 1 to {of['local_ngrams']} letters ({of['local_buckets']:,} buckets, dropout "
+        f"{of['local_dropout']:g})"
+        for of in found or planned
+    )
+    if not settings:
+        return ""
+    return f" N-grams in place: read with the symbol that they end in, {', '.join(settings)}."
 
 
 def accuracy_table(
