@@ -122,7 +122,7 @@ def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) 
     before, _, after = text.partition("## Two views: symbols and n-grams")
     assert "91.23" not in before.partition("## Accuracy")[2]
     assert "| imdb | – | – | – | 91.23 |" in after
-    assert "(1 to 7 letters, of DNA 1 to 8; the 1,048,576 most frequent)" in after
+    assert "(1 to 7 letters, of DNA 1 to 10; the 1,048,576 most frequent)" in after
     assert "Two views of text" not in text  # no table of the paper's kind
     assert "## Two views" not in page(Results(tmp_path), groups_of("text"), tmp_path)
 
@@ -130,7 +130,7 @@ def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) 
 def test_the_linear_rival_learns_from_grammars() -> None:
     found = run_rival("bacteria", "rival_linear", 0, longest=300)
     assert found["test"]["accuracy"] > 0.5  # four species
-    assert found["config"]["letters"] == 8
+    assert found["config"]["letters"] == 10
     assert found["config"]["features"] <= sum(4**n for n in range(1, 9))
     assert found["config"]["features"] > sum(4**n for n in range(1, 8))
     assert found["config"]["strength"] in (1.0, 10.0, 100.0)
