@@ -295,7 +295,7 @@ NB_MODULE(_core, m) {
         "local_ngrams",
         [](Symbol alphabet_size, Rules children, Array<Symbol> sequence, Array<std::int64_t> offsets, unsigned letters,
            std::uint32_t buckets) {
-            LocalNgrams found;
+            Placed found;
             {
                 const nb::gil_scoped_release release;
                 thread_local LocalReader reader;

@@ -31,8 +31,7 @@ void straddle(Letters left, Letters right, unsigned most, std::uint32_t buckets,
 }  // namespace
 
 void LocalReader::read(Symbol alphabet_size, std::span<const Symbol> children, std::span<const Symbol> sequence,
-                       std::span<const std::int64_t> offsets, unsigned letters, std::uint32_t buckets,
-                       LocalNgrams& out) {
+                       std::span<const std::int64_t> offsets, unsigned letters, std::uint32_t buckets, Placed& out) {
     if (letters < 1 || letters > kLongestLocalNgram)
         throw GrammarError("n-grams are of 1 to " + std::to_string(kLongestLocalNgram) + " letters");
     if (buckets < 1 || buckets > 0x7FFFFFFF) throw GrammarError("buckets must be from 1 to 2^31 - 1");
@@ -87,7 +86,7 @@ void LocalReader::read(Symbol alphabet_size, std::span<const Symbol> children, s
             });
             const Letters end = last(symbol);
             const std::size_t kept = std::min(known, most - end.size());
-            std::copy(before + known - kept, before + known, before);
+            if (kept < known) std::copy(before + known - kept, before + known, before);
             std::copy(end.begin(), end.end(), before + kept);
             known = kept + end.size();
         }

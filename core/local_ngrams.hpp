@@ -12,7 +12,7 @@ namespace laconic {
 // Entries, each an n-gram hashed to a bucket. A node has those that lie across its two operands (a letter has itself),
 // so that all n-grams of what a node stands for are its own and its operands'. A place of a sequence has those that end
 // in its symbol and begin before it: they and its node's are all n-grams that end there.
-struct LocalNgrams {
+struct Placed {
     Buffer<Symbol> nodes;  // ascending
     Buffer<std::int32_t> node_buckets;
     Buffer<std::int64_t> places;  // the position in its document times the number of documents, plus the document
@@ -24,7 +24,7 @@ public:
     // N-grams of 1 to `letters` letters. `children` are a forest's (forest.hpp), `sequence` the documents' over its
     // nodes, end to end, document d from offsets[d] to offsets[d + 1]. O(letters² · (nodes + symbols)).
     void read(Symbol alphabet_size, std::span<const Symbol> children, std::span<const Symbol> sequence,
-              std::span<const std::int64_t> offsets, unsigned letters, std::uint32_t buckets, LocalNgrams& out);
+              std::span<const std::int64_t> offsets, unsigned letters, std::uint32_t buckets, Placed& out);
 
 private:
     Buffer<Symbol> edges_;          // of each node that is no letter: its first letters, then its last, all but one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from laconic import Corpus, compress_many, samples
+from laconic import Corpus, GrammarClassifier, compress_many, samples
 from laconic.bags import mixed
 from laconic.batching import collate
 from laconic.codecs import CodecName
@@ -117,22 +118,35 @@ def test_what_cannot_be_told(letters: int, buckets: int) -> None:
 # The vectors
 
 
+def test_long_symbols_do_not_drown_others() -> None:
+    torch.manual_seed(0)
+    model = LocalVectors(1000, 8, 8)
+    for text in ("x" * 3000, "GET /index.html 200\n" * 300):
+        batch = collate(compress_many([text]), local=LocalNgrams(7, 1000))
+        assert int(batch.node_lengths[batch.symbols].max()) > 500
+        with torch.no_grad():
+            assert model(batch).abs().max() < 2
+
+
 def plainly(model: LocalVectors, forest: Forest, letters: int) -> Tensor:
     """What LocalVectors returns, from the texts, at all places: [B, T, output_size]."""
     counts = np.diff(forest.sequence_offsets)
     longest = int(counts.max(initial=1))
     sums = model.table.new_zeros(len(forest), longest, model.table.shape[1])
+    texts = expansions(forest)
     for place, found in ending_in(forest, letters, len(model.table)).items():
         t, d = divmod(place, len(forest))
         for row, count in found.items():
             sums[d, t] = sums[d, t] + count * model.table[row]
+        node = forest.sequence[forest.sequence_offsets[d] + t]
+        sums[d, t] = sums[d, t] * min(1, 16 / len(texts[node]))
     sums = sums + 0 * model.table.sum()  # an empty text, too, has a gradient
     made: Tensor = model.project(F.gelu(sums + model.bias))
     return made
 
 
 @settings(max_examples=40)
-@given(st.lists(st.text("ab", max_size=25), min_size=1, max_size=4), st.sampled_from(CODECS))
+@given(st.lists(st.text("ab", max_size=60), min_size=1, max_size=4), st.sampled_from(CODECS))
 def test_vectors_and_their_gradients(texts: list[str], codec: CodecName) -> None:
     torch.manual_seed(0)
     model = LocalVectors(20, 3, 4).double()
@@ -223,6 +237,12 @@ def test_merging_and_batch_mates_change_nothing(composer: str, codec: CodecName)
     assert not torch.allclose(plain(collate(grammars)), merged, atol=1e-4), "they are read"
 
 
+@pytest.mark.parametrize("sequence_model", ["lstm", "cnn"])
+def test_no_documents_give_no_outputs(sequence_model: str) -> None:
+    model = small_model(sequence_model=sequence_model)
+    assert model(collate(compress_many([]), local=model.config.local)).shape == (0, 2)
+
+
 def test_a_batch_without_them_is_refused() -> None:
     with pytest.raises(ModelError, match=r"local=model\.config\.local"):
         small_model()(collate(compress_many(TEXTS)))
@@ -262,11 +282,11 @@ def test_saved_and_told_of(tmp_path: Path) -> None:
 def test_files_cannot_name_rows_that_there_are_not(tmp_path: Path) -> None:
     model = small_model(local_rows=7)
     assert model.local is not None
-    assert model.local.places is not None
+    assert model.local.rows_of is not None
     for wrong in (8, -1):
-        model.local.places[3] = wrong
+        model.local.rows_of[3] = wrong
         model.save_pretrained(tmp_path)
-        with pytest.raises(ModelError, match=r"local\.places"):
+        with pytest.raises(ModelError, match=r"local\.rows_of"):
             GrammarModel.from_pretrained(tmp_path)
 
 
@@ -325,5 +345,32 @@ def test_killed_and_resumed_is_as_if_nothing_had_been(corpus: Corpus, tmp_path: 
         assert torch.equal(weight, again[name])
     assert whole.model.local is not None
     assert whole.model.config.local_rows == len(whole.model.local.table) - 1 < 2000
-    moved = whole.model.local.table - GrammarModel(whole.model.config).local.table  # type: ignore[union-attr]
-    assert moved.abs().max() > 0
+    shorter = train(corpus, replace(TINY, epochs=1)).model.local
+    assert shorter is not None
+    assert not torch.equal(whole.model.local.table, shorter.table), "it is learned"
+
+
+def test_what_training_has_not_seen_says_nothing() -> None:
+    texts = ["good day", "bad day", "good night", "bad night"] * 5
+    corpus = Corpus.from_documents(texts, [0, 1] * 10)
+    local = train(corpus, replace(TINY, local_ngrams=1)).model.local
+    assert local is not None
+    assert local.rows_of is not None
+    letters = sorted({*"".join(texts)})
+    assert len(local.table) - 1 == len({bucket([ord(letter)], 2000) for letter in letters})
+    batch = collate(compress_many(["QQ", "", "good"], "none"), local=LocalNgrams(1, 2000))
+    with torch.no_grad():
+        told = local.eval()(batch)
+    assert torch.equal(told[0, 0], told[1, 0]), "as where there is nothing"
+    assert not torch.equal(told[2, 0], told[1, 0])
+
+
+def test_the_estimator_passes_them_on_and_can_be_pickled() -> None:
+    texts = ["good day", "bad day", "good night", "bad night"] * 5
+    sizes = {"embedding_size": 8, "width": 8, "local_buckets": 500, "local_size": 8}
+    classifier = GrammarClassifier(local_ngrams=3, max_epochs=8, learning_rate=0.02, **sizes)
+    classifier.set_params(local_dropout=0.1, random_state=0).fit(texts, ["+", "-"] * 10)
+    assert classifier.model_.config.local_ngrams == 3
+    assert classifier.score(texts, ["+", "-"] * 10) == 1
+    again = pickle.loads(pickle.dumps(classifier))
+    assert np.array_equal(again.predict_proba(texts), classifier.predict_proba(texts))

@@ -17,12 +17,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from laconic import Corpus, compress_many, samples
-from laconic.batching import GrammarDataset, LengthSampler, collate
+from laconic.batching import GrammarDataset, LengthSampler, Rows, collate
 from laconic.expansion import expand_at_random
 from laconic.nn import GrammarModel, pretrained
 from laconic.training.checkpoint import CheckpointError, Checkpoints
 from laconic.training.config import ConfigError, TrainingConfig
-from laconic.training.data import LabelError, Labels, Part, split
+from laconic.training.data import LabelError, Labels, Part, RowSampler, split
 from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
 from laconic.training.run import Run, RunError
 from laconic.training.schedule import learning_rate
@@ -118,6 +118,19 @@ def test_accumulated_and_resumed(corpus: Corpus, tmp_path: Path) -> None:
     with pytest.raises(Stop):
         train(corpus, config, tmp_path / "run", progress=stop_at(2, 1))
     assert same(train(corpus, config, tmp_path / "run", resume=True), whole)
+
+
+def test_the_largest_batch_is_one_of_the_epoch(corpus: Corpus) -> None:
+    dataset = GrammarDataset(corpus.grammars)
+    chosen = np.arange(1, 100, 3)
+    sampler = LengthSampler(dataset.counts[chosen], 8, seed=2)
+    batches = RowSampler(sampler, chosen, seed=4)
+    largest = batches.largest()
+    sizes = [len(rows) * dataset.counts[rows].max() for rows in batches]
+    assert len(largest) * dataset.counts[largest].max() == max(sizes)
+    assert list(largest) in [list(rows) for rows in batches]
+    assert isinstance(largest, Rows)
+    assert largest.seed == (4, 0)
 
 
 def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:

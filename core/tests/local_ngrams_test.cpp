@@ -39,7 +39,7 @@ void check_counts() {
         }
         Forest forest;
         planter.plant(letters, documents, true, forest);
-        LocalNgrams found;
+        Placed found;
         reader.read(letters, {forest.children.data(), forest.children.size()},
                     {forest.sequence.data(), forest.sequence.size()}, offsets, most, 1000, found);
 
@@ -63,7 +63,7 @@ void check_counts() {
 
 void check_refusals() {
     LocalReader reader;
-    LocalNgrams found;
+    Placed found;
     const std::vector<std::int64_t> offsets = {0};
     const auto read = [&](unsigned letters, std::uint32_t buckets) {
         reader.read(2, {}, {}, offsets, letters, buckets, found);

@@ -147,7 +147,7 @@ def collate(
     dimension, as float32 otherwise. Without `merge`, equal rules of documents stay apart. With
     `counted`, the batch has a bag of their n-grams and phrases, with `local` the places of their
     n-grams. Raises ValueError for other counts than the documents'. O(rules + B * T +
-    alphabet_size).
+    alphabet_size), and what counting takes.
 
     >>> from laconic import compress_many
     >>> batch = collate(compress_many(["abab", "", "xababab"]), labels=[1, 0, 1])

@@ -66,6 +66,10 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         direction: str = "both",
         dropout: float = 0.5,
         pooling: str = "max",
+        local_ngrams: int = 0,
+        local_buckets: int = 1 << 18,
+        local_size: int = 64,
+        local_dropout: float = 0.5,
         model: str = "sequence",
         ngrams: int = 5,
         phrases: int = 4,
@@ -94,6 +98,10 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         self.direction = direction
         self.dropout = dropout
         self.pooling = pooling
+        self.local_ngrams = local_ngrams
+        self.local_buckets = local_buckets
+        self.local_size = local_size
+        self.local_dropout = local_dropout
         self.model = model
         self.ngrams = ngrams
         self.phrases = phrases
@@ -232,7 +240,8 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     document may have several. The share `holdout` of the documents tells which epoch was best, and
     fit stops after `patience` epochs that were not better; with holdout=0 the last epoch's model
     stays. `preset` is one of laconic.training.config's; parameters that are not at their default
-    win over it. `model` "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to
+    win over it. With `local_ngrams`, n-grams of up to so many letters are read with the symbols
+    they end in. `model` "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to
     `phrases` symbols, instead of reading sequences; "both" adds the two. `settings` are more fields
     of TrainingConfig. `verbose` prints a line per epoch.
 

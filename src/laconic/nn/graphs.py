@@ -98,7 +98,7 @@ class Captured:
         return graph.result.clone()
 
     def reserve(self, batch: Batch) -> None:
-        """Capture the largest batch there will be, whose memory then serves all others.
+        """Capture about the largest batch there will be, whose memory then serves all others.
 
         Else a batch that is larger than those before it makes their graphs useless.
         """

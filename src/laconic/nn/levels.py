@@ -56,7 +56,7 @@ def sum_levels(own: Tensor, children: Tensor, level_offsets: Sequence[int]) -> T
     >>> sum_levels(torch.cat([own, own[:1]]), children, (0, 1, 2)).squeeze(1).tolist()
     [1.0, 10.0, 111.0, 113.0]
     """
-    sums: Tensor = _Sums.apply(own, children, tuple(level_offsets))  # type: ignore[no-untyped-call]
+    sums: Tensor = _LevelSums.apply(own, children, tuple(level_offsets))  # type: ignore[no-untyped-call]
     return sums
 
 
@@ -147,7 +147,7 @@ class _Levels(torch.autograd.Function):
         return None, None, None, to_leaves, *(of_parameter.get(id(p)) for p in parameters)
 
 
-class _Sums(torch.autograd.Function):
+class _LevelSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, own: Tensor, children: Tensor, level_offsets: tuple[int, ...]) -> Tensor:
         ctx.save_for_backward(children)

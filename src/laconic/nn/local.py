@@ -13,13 +13,16 @@ from laconic.nn.sums import weighted_sums
 
 __all__ = ["LocalVectors"]
 
+_LONG = 16  # letters: symbols of many more would drown all others
+
 
 class LocalVectors(nn.Module):
     """What n-grams say of the places where they end: learned vectors, summed for each symbol.
 
-    However documents are split into symbols, their n-grams are the same: a word that one grammar
-    has as a rule and another in pieces is read alike. The sums are computed bottom-up, as states
-    of symbols are. While training, a share `dropout` of the n-grams and of the sums is left out.
+    However documents are split into symbols, their n-grams are the same: those of a word that one
+    grammar has as a rule and another in pieces, too. The sums are computed bottom-up, as states of
+    symbols are; that of a symbol of more than 16 letters is made as large as if it had 16. While
+    training, a share `dropout` of the n-grams and of the sums is left out.
 
     Every hashed bucket has a vector; with `rows`, so many of them have, `learn` says which, and
     n-grams of the others say nothing.
@@ -32,7 +35,7 @@ class LocalVectors(nn.Module):
     torch.Size([2, 3, 5])
     """
 
-    places: Tensor | None
+    rows_of: Tensor | None
     """int32 [buckets]: the row of each bucket, from 1; 0 is that of buckets that have none."""
 
     def __init__(
@@ -45,53 +48,57 @@ class LocalVectors(nn.Module):
     ) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.randn(buckets if rows is None else 1 + rows, size) * 0.02)
-        places = None if rows is None else torch.zeros(buckets, dtype=torch.int32)
-        self.register_buffer("places", places)
-        self.register_load_state_dict_post_hook(_check_places)  # type: ignore[no-untyped-call]
+        rows_of = None if rows is None else torch.zeros(buckets, dtype=torch.int32)
+        self.register_buffer("rows_of", rows_of)
+        self.register_load_state_dict_post_hook(_check_rows)  # type: ignore[no-untyped-call]
         self.bias = nn.Parameter(torch.zeros(size))
         self.dropout = nn.Dropout(dropout)
         self.project = nn.Linear(size, output_size)
 
     def learn(self, seen: Tensor) -> None:
         """Give rows to the buckets that n-grams were seen in, bool [buckets]."""
-        if self.places is None or int(seen.sum()) != len(self.table) - 1:
-            raise ValueError(
-                f"{int(seen.sum())} buckets were seen, there are {len(self.table)} rows"
-            )
-        self.places.copy_(torch.where(seen, seen.cumsum(0), 0))
+        if self.rows_of is None:
+            raise ValueError("every bucket has a row; pass rows=, if only some shall")
+        count, rows = int(seen.sum()), len(self.table) - 1
+        if count != rows:
+            raise ValueError(f"{count} buckets were seen, and there are {rows} rows")
+        self.rows_of.copy_(torch.where(seen, seen.cumsum(0), 0))
 
     def forward(self, batch: Batch) -> Tensor:
         """Return float [B, T, output_size]."""
         local, (documents, length) = batch.local, batch.symbols.shape
         if local is None:
             raise ValueError("the batch has no local n-grams")
-        nodes = batch.alphabet_size + len(batch.children)
-        own = self._sums(local.node_buckets, local.nodes, nodes)
+        nodes, places = batch.alphabet_size + len(batch.children), length * documents
+        # All at once: the table's gradient is as large as the table.
+        buckets = torch.cat([local.node_buckets, local.place_buckets])
+        into = torch.cat([local.nodes, local.places + nodes])
+        own, across = torch.split(self._sums(buckets, into, nodes + places), [nodes, places])
         within = sum_levels(own, batch.children, batch.level_offsets)
-        across = self._sums(local.place_buckets, local.places, length * documents)
-        # Time first, as the LSTM wants it.
-        sums = within.index_select(0, batch.symbols.t().reshape(-1)) + across
+        symbols = batch.symbols.t().reshape(-1)  # Time first, as the LSTM wants it.
+        letters = batch.node_lengths.index_select(0, symbols).clamp(min=_LONG)
+        sums = (within.index_select(0, symbols) + across) * (_LONG / letters)[:, None]
         read: Tensor = self.project(self.dropout(F.gelu(sums + self.bias)))
-        return read.view(length, documents, -1).transpose(0, 1)
+        return read.view(length, documents, read.shape[-1]).transpose(0, 1)
 
     def _sums(self, buckets: Tensor, into: Tensor, count: int) -> Tensor:
         # Negative ones, ~bucket, are room for more in a graph, and count nothing.
         known = buckets >= 0
         rows = torch.where(known, buckets, ~buckets)
-        if self.places is not None:
-            rows = self.places.index_select(0, rows).long()
+        if self.rows_of is not None:
+            rows = self.rows_of.index_select(0, rows).long()
             known = known & (rows > 0)
         weights = self.dropout(known.to(self.table.dtype))
         return weighted_sums(self.table, rows, weights, into, count)
 
 
-def _check_places(local: LocalVectors, _: object) -> None:
+def _check_rows(local: LocalVectors, _: object) -> None:
     """Raise ModelError for rows that there are not: a file may say anything."""
-    places = local.places
-    if places is None or places.is_meta or not len(places):
+    rows = local.rows_of
+    if rows is None or rows.is_meta or not len(rows):
         return
-    least, most = int(places.min()), int(places.max())
+    least, most = int(rows.min()), int(rows.max())
     if least < 0 or most >= len(local.table):
         raise ModelError(
-            f"local.places is from {least} to {most}; there are {len(local.table)} rows"
+            f"local.rows_of is from {least} to {most}; there are {len(local.table)} rows"
         )

@@ -26,8 +26,8 @@ def weighted_sums(table: Tensor, rows: Tensor, weights: Tensor, into: Tensor, co
 
 
 class _Sums(torch.autograd.Function):
-    # The gradient, too, is added up in place: embedding_bag sorts for it, which takes twice as long
-    # and cannot be captured in a CUDA graph.
+    # The gradient, too, is added up in place: on a GPU embedding_bag sorts for it, which takes
+    # twice as long and cannot be captured in a graph.
 
     @staticmethod
     def forward(
@@ -39,7 +39,7 @@ class _Sums(torch.autograd.Function):
             values = table.index_select(0, rows) * weights[:, None]
             return values.new_zeros(count, values.shape[1]).index_add_(0, into, values)
         if (into.diff() < 0).any():
-            # Room that graphs leave for more entries is not in order.
+            # Places of a batch are numbered time first, and listed document by document.
             order = into.argsort(stable=True)
             rows, weights, into = rows[order], weights[order], into[order]
         starts = torch.searchsorted(into, torch.arange(count))

@@ -182,8 +182,13 @@ class Part:
         """Return in which buckets the documents have n-grams, bool [buckets]."""
         found = np.zeros(local.buckets, np.bool_)
         for rows in portions(self.dataset.grammars, self.rows):
-            placed = local.of(plant(self.dataset.grammars.take(rows)))
-            found[placed.node_buckets] = found[placed.place_buckets] = True
+            forest = plant(self.dataset.grammars.take(rows))
+            placed = local.of(forest)
+            # Nodes of a forest are needed, all but terminals: those are all of the alphabet's.
+            used = np.zeros(forest.alphabet_size + len(forest.children), np.bool_)
+            used[forest.sequence] = used[forest.children] = True
+            found[placed.node_buckets[used[placed.nodes]]] = True
+            found[placed.place_buckets] = True
         return found
 
     def __len__(self) -> int:
@@ -197,15 +202,23 @@ class RowSampler(Sampler[list[int]]):
         self.sampler, self.rows, self.seed = sampler, rows, seed
 
     def __iter__(self) -> Iterator[list[int]]:
-        for places in self.sampler:
-            rows = self.rows[places].tolist()
-            if self.seed is not None:
-                rows = Rows(rows)
-                rows.seed = self.seed, self.sampler.epoch
-            yield rows
+        yield from map(self._rows, self.sampler)
 
     def __len__(self) -> int:
         return len(self.sampler)
+
+    def largest(self) -> list[int]:
+        """Return the batch of this epoch that has most symbols, padding included."""
+        counts = self.sampler.counts
+        return self._rows(max(self.sampler, key=lambda at: len(at) * int(counts[at].max())))
+
+    def _rows(self, places: list[int]) -> list[int]:
+        rows: list[int] = self.rows[places].tolist()
+        if self.seed is None:
+            return rows
+        seeded = Rows(rows)
+        seeded.seed = self.seed, self.sampler.epoch
+        return seeded
 
 
 def numbered(

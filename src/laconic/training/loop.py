@@ -237,9 +237,8 @@ def _gradients(
         by_class = class_weights(training.targets, labels.outputs).to(device)
     losses = document_losses(config, labels, by_class)
     if _can_capture(config, accelerator) and weights is None:
-        largest = max(sampler, key=lambda rows: len(rows) * int(training.counts[rows].max()))
-        batch = training.dataset.__getitems__(training.rows[largest].tolist())
-        return _captured(config, model, losses, batch)
+        rows = RowSampler(sampler, training.rows, config.seed).largest()
+        return _captured(config, model, losses, training.dataset.__getitems__(rows))
     by_document = None
     if weights is not None:
         by_document = torch.as_tensor(np.asarray(weights, np.float32), device=device)
@@ -276,7 +275,7 @@ def _add_over_processes(
 ) -> Tensor:
     """Replace gradients by their sums over processes, and return the sum of tallies.
 
-    One message for all: models are small, and a sum, unlike DistributedDataParallel's mean, is
+    One message for all: most models are small, and a sum, unlike DistributedDataParallel's mean, is
     right also if processes have different numbers of documents.
     """
     grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
@@ -298,11 +297,12 @@ def _captured(
 ) -> Gradients:
     autocast = torch.bfloat16 if config.precision == "bf16" else None
     step = captured_training(model, autocast, lambda o, y: losses(o.float(), y).mean())
+    first = [largest]
 
     def gradients(group: list[Batch]) -> tuple[Tensor, Tensor]:
         batch = group[0]
-        if not len(step):
-            step.reserve(largest.to("cuda"))
+        while first:
+            step.reserve(first.pop().to("cuda"))
         mean = step(batch.to("cuda", non_blocking=True))
         return mean * len(batch), torch.full_like(mean, len(batch))
 
