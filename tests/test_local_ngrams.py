@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from laconic import Corpus, GrammarClassifier, compress_many, samples
 from laconic.bags import mixed
-from laconic.batching import collate
+from laconic.batching import GrammarDataset, collate
 from laconic.codecs import CodecName
 from laconic.forest import Forest, plant
 from laconic.local_ngrams import LocalNgrams
@@ -27,7 +27,7 @@ from laconic.nn.levels import sum_levels
 from laconic.nn.local import LocalVectors
 from laconic.nn.sums import weighted_sums
 from laconic.training.config import ConfigError, TrainingConfig
-from laconic.training.data import Labels
+from laconic.training.data import Labels, Part
 from laconic.training.explain import explain, top_phrases
 from laconic.training.loop import Progress, train
 from laconic.training.predict import Predictor
@@ -196,12 +196,12 @@ def test_ngrams_without_a_row_say_nothing() -> None:
     model = LocalVectors(30, 3, 4, rows=2).double()
     silent = model(batch)
     assert torch.allclose(silent, silent[0, 0].expand_as(silent)), "before it has learned"
-    with pytest.raises(ValueError, match="3 buckets were seen"):
+    with pytest.raises(ValueError, match="3 buckets are known, and there are 2 rows"):
         model.learn(torch.arange(30) < 3)
     ab, ba = bucket([97, 98], 30), bucket([98, 97], 30)
-    seen = torch.zeros(30, dtype=torch.bool)
-    seen[[ab, ba]] = True
-    model.learn(seen)
+    known = torch.zeros(30, dtype=torch.bool)
+    known[[ab, ba]] = True
+    model.learn(known)
     every = LocalVectors(30, 3, 4).double()
     every.load_state_dict({**model.state_dict(), "table": torch.zeros(30, 3)}, strict=False)
     with torch.no_grad():
@@ -350,14 +350,29 @@ def test_killed_and_resumed_is_as_if_nothing_had_been(corpus: Corpus, tmp_path: 
     assert not torch.equal(whole.model.local.table, shorter.table), "it is learned"
 
 
-def test_what_training_has_not_seen_says_nothing() -> None:
+@settings(max_examples=60)
+@given(st.lists(st.text("abcd", max_size=30), min_size=1, max_size=6), st.sampled_from(CODECS))
+def test_rows_are_for_what_two_documents_have(texts: list[str], codec: CodecName) -> None:
+    grammars, buckets = compress_many(texts, codec), 10**5
+    part = Part(GrammarDataset(grammars), np.arange(len(texts)))
+    have: Counter[int] = Counter()
+    for text in texts:
+        letters = [*text.encode()]
+        ends = [(n, end) for n in (1, 2, 3) for end in range(n, len(letters) + 1)]
+        have.update({bucket(letters[end - n : end], buckets) for n, end in ends})
+    wanted = {each for each, documents in have.items() if documents >= 2}
+    for one_by_one in (False, True):
+        with pytest.MonkeyPatch.context() as patched:
+            if one_by_one:
+                patched.setattr("laconic.bags._PORTION", 1)
+            assert set(np.flatnonzero(part.shared(LocalNgrams(3, buckets))).tolist()) == wanted
+
+
+def test_what_training_does_not_know_says_nothing() -> None:
     texts = ["good day", "bad day", "good night", "bad night"] * 5
     corpus = Corpus.from_documents(texts, [0, 1] * 10)
     local = train(corpus, replace(TINY, local_ngrams=1)).model.local
     assert local is not None
-    assert local.rows_of is not None
-    letters = sorted({*"".join(texts)})
-    assert len(local.table) - 1 == len({bucket([ord(letter)], 2000) for letter in letters})
     batch = collate(compress_many(["QQ", "", "good"], "none"), local=LocalNgrams(1, 2000))
     with torch.no_grad():
         told = local.eval()(batch)

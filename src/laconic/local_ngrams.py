@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from laconic import _core
 from laconic.arrays import Int32s, Int64s
 from laconic.forest import Forest
@@ -43,6 +46,39 @@ class LocalNgrams:
 
     letters: int
     buckets: int
+
+    def by_document(self, forest: Forest, wanted: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
+        """Return documents and buckets of n-grams in `wanted` buckets, int64 [K] each.
+
+        Each n-gram once or more often. The forest must be planted without merging, so that each of
+        its rules is one document's.
+        """
+        placed, size = self.of(forest), forest.alphabet_size
+        documents = np.repeat(np.arange(len(forest)), np.diff(forest.sequence_offsets))
+        # A rule belongs to the document of whoever needs it.
+        owners = np.zeros(size + len(forest.children), np.int64)
+        owners[forest.sequence] = documents
+        for level in reversed(forest.levels):
+            above = owners[size + level.start : size + level.stop]
+            owners[forest.children[level]] = above[:, None]
+        # Terminals belong to everybody: where they stand tells whose they are.
+        letters = np.concatenate([forest.sequence, forest.children.reshape(-1)])
+        of_letters = np.concatenate([documents, np.repeat(owners[size:], 2)])
+        within = (placed.nodes >= size) & wanted[placed.node_buckets]
+        across = wanted[placed.place_buckets]
+        spelled = letters < size
+        spelled[spelled] = wanted[placed.node_buckets[letters[spelled]]]
+        owned = [
+            owners[placed.nodes[within]],
+            of_letters[spelled],
+            placed.places[across] % max(1, len(forest)),
+        ]
+        buckets = [
+            placed.node_buckets[within],
+            placed.node_buckets[letters[spelled]],
+            placed.place_buckets[across],
+        ]
+        return np.concatenate(owned), np.concatenate(buckets).astype(np.int64)
 
     def of(self, forest: Forest) -> Placed:
         """Return them, nothing expanded; O(letters² * (nodes + symbols))."""

@@ -32,7 +32,7 @@ class ModelConfig:
     `identity_buckets` adds one of its hashed expansion. `local_ngrams` (letters, 0: none) adds what
     the n-grams that end in a symbol say: vectors of `local_size` in a table of `local_buckets`
     hashed rows, of which a share `local_dropout` is left out in training; `local_rows` of them
-    are learned: as many as there are in the training's documents (None: all).
+    are learned: as many as two of the training's documents have (None: all).
 
     `model` "sequence" is all that; "ngram" is a linear model of n-grams of up to `ngrams` letters
     and of phrases (runs of up to `phrases` symbols, 0: none) instead, in `ngram_buckets` hashed

@@ -55,14 +55,14 @@ class LocalVectors(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.project = nn.Linear(size, output_size)
 
-    def learn(self, seen: Tensor) -> None:
-        """Give rows to the buckets that n-grams were seen in, bool [buckets]."""
+    def learn(self, known: Tensor) -> None:
+        """Give rows to those buckets, bool [buckets], whose n-grams shall have vectors."""
         if self.rows_of is None:
             raise ValueError("every bucket has a row; pass rows=, if only some shall")
-        count, rows = int(seen.sum()), len(self.table) - 1
+        count, rows = int(known.sum()), len(self.table) - 1
         if count != rows:
-            raise ValueError(f"{count} buckets were seen, and there are {rows} rows")
-        self.rows_of.copy_(torch.where(seen, seen.cumsum(0), 0))
+            raise ValueError(f"{count} buckets are known, and there are {rows} rows")
+        self.rows_of.copy_(torch.where(known, known.cumsum(0), 0))
 
     def forward(self, batch: Batch) -> Tensor:
         """Return float [B, T, output_size]."""

@@ -178,18 +178,20 @@ class Part:
             total += np.bincount(counts.indices, minlength=counted.columns)
         return total
 
-    def seen(self, local: LocalNgrams) -> npt.NDArray[np.bool_]:
-        """Return in which buckets the documents have n-grams, bool [buckets]."""
-        found = np.zeros(local.buckets, np.bool_)
+    def shared(self, local: LocalNgrams) -> npt.NDArray[np.bool_]:
+        """Return in which buckets two or more of the documents have n-grams, bool [buckets]."""
+        shared = np.zeros(local.buckets, np.bool_)
+        owners = np.full(local.buckets, -1)  # one of the documents that have each
+        before = 0
         for rows in portions(self.dataset.grammars, self.rows):
-            forest = plant(self.dataset.grammars.take(rows))
-            placed = local.of(forest)
-            # Nodes of a forest are needed, all but terminals: those are all of the alphabet's.
-            used = np.zeros(forest.alphabet_size + len(forest.children), np.bool_)
-            used[forest.sequence] = used[forest.children] = True
-            found[placed.node_buckets[used[placed.nodes]]] = True
-            found[placed.place_buckets] = True
-        return found
+            forest = plant(self.dataset.grammars.take(rows), merge=False)
+            documents, buckets = local.by_document(forest, wanted=~shared)
+            documents += before
+            before += len(rows)
+            new = owners[buckets] < 0
+            owners[buckets[new]] = documents[new]
+            shared[buckets[owners[buckets] != documents]] = True
+        return shared
 
     def __len__(self) -> int:
         return len(self.rows)

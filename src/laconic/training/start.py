@@ -15,24 +15,23 @@ __all__ = ["new_model", "new_optimizer"]
 
 
 def new_model(config: ModelConfig, training: Part) -> GrammarModel:
-    """Return a new model, which knows the training's n-grams: what is new later says nothing.
+    """Return a new model, which knows the n-grams that are in two documents at least.
 
-    Of those that are counted it knows what is in two documents at least.
+    What only one document has can be learned by heart, and says nothing of others.
     """
-    frequencies = seen = None
+    frequencies = shared = None
     if config.local is not None:
-        seen = training.seen(config.local)
-        config = replace(config, local_rows=int(seen.sum()))
+        shared = training.shared(config.local)
+        config = replace(config, local_rows=int(shared.sum()))
     if config.counted is not None:
         frequencies = training.frequencies(config.counted)
-        # What only one document has can be learned by heart, and says nothing of others.
         frequencies[frequencies < 2] = 0
         config = replace(config, ngram_rows=int(np.count_nonzero(frequencies)))
     model = GrammarModel(config)
     if model.bag is not None and frequencies is not None:
         model.bag.learn(torch.from_numpy(frequencies), len(training))
-    if model.local is not None and seen is not None:
-        model.local.learn(torch.from_numpy(seen))
+    if model.local is not None and shared is not None:
+        model.local.learn(torch.from_numpy(shared))
     return model
 
 
