@@ -64,7 +64,7 @@ def test_only_methods_with_ngrams_in_place_have_their_settings() -> None:
 @pytest.mark.parametrize(
     ("names", "letters", "buckets", "size", "dropout"),
     [
-        (("dna", "jaist", "gue", "nt"), 8, 65_536, 32, 0.5),
+        (("dna", "jaist", "gue", "nt"), 8, 65_536, 32, 0.7),
         (("text", "pinyin", "zhang"), 7, 1_048_576, 64, 0.7),
         (("traces",), 7, 65_536, 64, 0.5),
         (("samples",), 5, 16_384, 32, 0.5),
