@@ -15,7 +15,7 @@ from laconic import Corpus, compress_many, samples
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches, collate
 from laconic.nn import COMPOSERS, GrammarModel, ModelConfig, ModelError
 from laconic.nn.composers import make_composer
-from laconic.nn.graphs import captured_inference, captured_training
+from laconic.nn.graphs import Captured, captured_inference, captured_training
 from laconic.nn.levels import compose_levels, compose_levels_plainly
 from laconic.nn.long_sequences import read, read_in_parts
 from laconic.training.config import TrainingConfig
@@ -54,6 +54,18 @@ def assert_close(a: dict[str, Tensor], b: dict[str, Tensor], most: float) -> Non
             continue
         scale = max(1e-2, other.abs().max().item())
         assert (one.cpu() - other.cpu()).abs().max().item() <= most * scale, name
+
+
+def assert_captured(model: GrammarModel, step: Captured, predict: Captured, batch: Batch) -> None:
+    """Graphs give the loss, the gradients and the outputs that the model itself does."""
+    moved = batch.to("cuda", non_blocking=True)
+    assert moved.labels is not None
+    loss = step(moved)
+    found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
+    outputs = predict(moved)
+    assert_close(found, gradients(model, moved), 1e-4)
+    assert torch.allclose(outputs, model(moved), atol=1e-5)
+    assert torch.allclose(loss, model.loss(model(moved), moved.labels), atol=1e-5)
 
 
 @pytest.fixture(autouse=True)
@@ -112,15 +124,7 @@ def test_captured_steps_are_steps(codec: str, composer: str) -> None:
     for epoch in range(2):
         sampler.set_epoch(epoch)
         for batch in batches(data, sampler, pin_memory=True):
-            moved = batch.to("cuda", non_blocking=True)
-            assert moved.labels is not None
-            loss = step(moved)
-            found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
-            outputs = predict(moved)
-            wanted = gradients(model, moved)
-            assert torch.allclose(outputs, model(moved), atol=1e-5)
-            assert torch.allclose(loss, model.loss(model(moved), moved.labels), atol=1e-5)
-            assert_close(found, wanted, 1e-4)
+            assert_captured(model, step, predict, batch)
     assert len(step) < len(sampler) * 2
 
 
@@ -140,7 +144,10 @@ def counting_model(kind: str, data: GrammarDataset, **changes: Any) -> GrammarMo
 
 def reading_model(data: GrammarDataset) -> GrammarModel:
     """A model that reads n-grams in their places; batches tell them from now on."""
-    model = small_model(local_ngrams=4, local_buckets=500, local_size=8, local_dropout=0.0)
+    sizes = {"local_buckets": 500, "local_size": 8, "local_rows": 400}
+    model = small_model(local_ngrams=4, local_dropout=0.0, **sizes)
+    assert model.local is not None
+    model.local.learn(torch.arange(500) % 5 > 0)  # training, too, gives rows to some
     data.local = model.config.local
     return model
 
@@ -156,14 +163,7 @@ def test_captured_steps_see_ngrams_as_others_do(kind: str) -> None:
     step, predict = captured_training(model), captured_inference(model)
     sampler = LengthSampler(data.counts, 24, seed=3)
     for batch in batches(data, sampler, pin_memory=True):
-        moved = batch.to("cuda", non_blocking=True)
-        assert moved.labels is not None
-        loss = step(moved)
-        found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
-        outputs = predict(moved)
-        assert_close(found, gradients(model, moved), 1e-4)
-        assert torch.allclose(outputs, model(moved), atol=1e-5)
-        assert torch.allclose(loss, model.loss(model(moved), moved.labels), atol=1e-5)
+        assert_captured(model, step, predict, batch)
     # A batch whose n-grams outgrow the graph of its shape is captured again.
     for texts in (
         ["ab" * 40] * 8,

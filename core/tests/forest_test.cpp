@@ -24,15 +24,12 @@ void check_batches() {
         const Symbol letters = static_cast<Symbol>(random.between(1, 9));
         std::vector<Text> texts;
         std::vector<Output> outputs(random.below(6));
-        std::vector<GrammarView> documents;
         Repair repair;
         for (Output& out : outputs) {
             texts.push_back(uniform(random, random.below(300), letters));
             repair.compress(std::span<const Symbol>(texts.back()), letters, {}, out);
         }
-        for (Output& out : outputs)
-            documents.push_back(
-                {letters, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
+        const std::vector<GrammarView> documents = views_of(letters, outputs);
         for (const bool merge : {true, false}) {
             Forest forest;
             planter.plant(letters, documents, merge, forest);

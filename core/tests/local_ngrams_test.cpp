@@ -25,18 +25,15 @@ void check_counts() {
         const auto most = static_cast<unsigned>(random.between(1, round % 20 == 0 ? kLongestLocalNgram : 9));
         std::vector<Text> texts;
         std::vector<Output> outputs(random.below(5));
-        std::vector<GrammarView> documents;
         std::vector<std::int64_t> offsets = {0};
         Repair repair;
         for (Output& out : outputs) {
             texts.push_back(uniform(random, random.below(300), letters));
             repair.compress(std::span<const Symbol>(texts.back()), letters, {}, out);
         }
-        for (Output& out : outputs) {
-            documents.push_back(
-                {letters, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
-            offsets.push_back(offsets.back() + static_cast<std::int64_t>(out.sequence.size()));
-        }
+        const std::vector<GrammarView> documents = views_of(letters, outputs);
+        for (const GrammarView& document : documents)
+            offsets.push_back(offsets.back() + static_cast<std::int64_t>(document.sequence.size()));
         Forest forest;
         planter.plant(letters, documents, true, forest);
         Placed found;

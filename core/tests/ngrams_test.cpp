@@ -83,6 +83,20 @@ std::vector<Text> names_of(const Spelled& spelled) {
     return names;
 }
 
+// Texts of any kind, and their grammars by Re-Pair or LZD.
+void compress_some(Random& random, bool by_repair, Symbol letters, std::uint32_t longest, std::vector<Text>& texts,
+                   std::vector<Output>& outputs) {
+    for (Output& out : outputs) {
+        const auto kind = static_cast<Kind>(random.below(static_cast<std::uint32_t>(Kind::count)));
+        texts.push_back(make_text(kind, random, random.below(3) * random.below(longest), letters));
+        const std::span<const Symbol> text(texts.back());
+        if (by_repair)
+            Repair().compress(text, letters, {}, out);
+        else
+            Lzd().compress(text, letters, LzdLetters::known, out);
+    }
+}
+
 void check_batches() {
     Random random(11);
     const std::function<void()> poll = [] {};
@@ -94,19 +108,8 @@ void check_batches() {
         const std::string input = "round " + std::to_string(round);
         std::vector<Text> texts;
         std::vector<Output> outputs(random.below(6));
-        for (Output& out : outputs) {
-            const auto kind = static_cast<Kind>(random.below(static_cast<std::uint32_t>(Kind::count)));
-            texts.push_back(make_text(kind, random, random.below(3) * random.below(150), letters));
-            const std::span<const Symbol> text(texts.back());
-            if (round % 2 == 0)
-                Repair().compress(text, letters, {}, out);
-            else
-                Lzd().compress(text, letters, LzdLetters::known, out);
-        }
-        std::vector<GrammarView> documents;
-        for (Output& out : outputs)
-            documents.push_back(
-                {letters, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
+        compress_some(random, round % 2 == 0, letters, 150, texts, outputs);
+        const std::vector<GrammarView> documents = views_of(letters, outputs);
         std::vector<Row> wanted;
         for (const Text& text : texts) wanted.push_back(ngrams_by_definition(text, low, high, reading));
 
@@ -212,19 +215,8 @@ void check_phrases() {
                                     random.below(2) == 0 ? 1u + random.below(5) : 0x7FFFFFFFu};
         std::vector<Text> texts;
         std::vector<Output> outputs(random.below(80));
-        for (Output& out : outputs) {
-            const auto kind = static_cast<Kind>(random.below(static_cast<std::uint32_t>(Kind::count)));
-            texts.push_back(make_text(kind, random, random.below(3) * random.below(90), letters));
-            const std::span<const Symbol> text(texts.back());
-            if (round % 2 == 0)
-                Repair().compress(text, letters, {}, out);
-            else
-                Lzd().compress(text, letters, LzdLetters::known, out);
-        }
-        std::vector<GrammarView> documents;
-        for (Output& out : outputs)
-            documents.push_back(
-                {letters, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
+        compress_some(random, round % 2 == 0, letters, 90, texts, outputs);
+        const std::vector<GrammarView> documents = views_of(letters, outputs);
         const SparseCounts counts = count_phrases(options, documents, {1 + random.below(3), poll});
         for (std::size_t d = 0; d < documents.size(); ++d) {
             const std::vector<std::size_t> bounds = bounds_of(documents[d]);

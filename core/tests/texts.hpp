@@ -180,6 +180,14 @@ std::vector<Letter> as(const Text& text) {
 }
 
 // For the message of a failed check: the whole text if it is short.
+// Grammars as their codecs left them, for what reads many.
+inline std::vector<GrammarView> views_of(Symbol letters, const std::vector<Output>& outputs) {
+    std::vector<GrammarView> views;
+    for (const Output& out : outputs)
+        views.push_back({letters, {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}});
+    return views;
+}
+
 inline std::string shown(const Text& text) {
     std::string words = std::to_string(text.size()) + " letters:";
     for (std::size_t i = 0; i < std::min<std::size_t>(text.size(), 300); ++i) words += " " + std::to_string(text[i]);
