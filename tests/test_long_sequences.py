@@ -1,4 +1,4 @@
-"""Sequences read in parts: the same outputs and gradients as in one go (tests/test_gpu.py: cuDNN)."""
+"""Sequences read in parts: the same outputs and gradients as in one go (cuDNN: test_gpu.py)."""
 
 from __future__ import annotations
 
