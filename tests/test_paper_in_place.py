@@ -120,6 +120,17 @@ def test_findings_tell_plain_grc_and_the_better_by_the_held_out_part(tmp_path: P
     assert told().partition("If the held-out")[2].endswith("Below them: bacteria (-1.00) points.")
 
 
+def test_findings_name_methods_that_give_one_class(tmp_path: Path) -> None:
+    keep(tmp_path, "kjv", "characters", 80.0, 80.0)
+    assert len(about_accuracy(Results(tmp_path), [GROUP])) == 4
+    path = path_of(tmp_path, "kjv", "characters", 0)
+    write(path, read(path) | {"test": {"accuracy": 0.8, "majority": 0.8, "mcc": 0.0}})
+    line = about_accuracy(Results(tmp_path), [GROUP])[4]
+    assert "the most frequent class: on kjv Bi-LSTM on characters." in line
+    write(path, read(path) | {"test": {"accuracy": 0.8, "majority": 0.8, "mcc": 0.1}})
+    assert len(about_accuracy(Results(tmp_path), [GROUP])) == 4
+
+
 def test_speeds_of_groups_without_ngrams_in_place_are_measured(tmp_path: Path) -> None:
     given = "cpu", tmp_path, tmp_path / "corpora", 0.0, ["bacteria"], 1
     measure_speed([PLAIN], *given)

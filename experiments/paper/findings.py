@@ -42,15 +42,14 @@ def about_compression(figures: Figures) -> str:
 def about_accuracy(results: Results, groups: Sequence[Group]) -> list[str]:
     """Composers beside each other, grammars beside characters, models beside rivals."""
     sets = [name for group in groups for name in group.sets]
-    return [
-        f"- {line}"
-        for line in (
-            _gru_and_mlp(results, sets),
-            _grammars_and_characters(results, sets),
-            _codecs(results, sets),
-            _rivals(results, sets),
-        )
+    lines = [
+        _gru_and_mlp(results, sets),
+        _grammars_and_characters(results, sets),
+        _codecs(results, sets),
+        _rivals(results, sets),
+        *_of_one_class(results, sets),
     ]
+    return [f"- {line}" for line in lines]
 
 
 def about_figure(figures: Figures) -> list[str]:
@@ -160,6 +159,29 @@ def _above(results: Results, sets: Sequence[str], methods: Sequence[str]) -> str
     return (
         f"at or above the Bi-LSTM on characters on {reached} of {compared_sets} sets, on {fast} of "
         f"them at {_FASTER:g} × its training speed or more.{told}"
+    )
+
+
+def _of_one_class(results: Results, sets: Sequence[str]) -> list[str]:
+    """Return a line on methods that have learned nothing but which class is most frequent."""
+    found = []
+    for name in sets:
+        methods = [NAMES[m] for m in NAMES if _gives_one_class(results.of(name, m))]
+        if methods:
+            found.append(f"on {name} {', '.join(methods)}")
+    if not found:
+        return []
+    return [
+        f"All documents get the most frequent class: {'; '.join(found)}. So few epochs do not "
+        "suffice there; methods that are alike in this say nothing about each other."
+    ]
+
+
+def _gives_one_class(rows: Sequence[Figures]) -> bool:
+    tests = [row["test"] for row in rows]
+    # Without any correlation with the labels, that share is no coincidence.
+    return bool(tests) and all(
+        test.get("mcc") == 0 and test["accuracy"] == test["majority"] for test in tests
     )
 
 
