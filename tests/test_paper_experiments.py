@@ -144,7 +144,8 @@ def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
     for row in rows:
         if row.dataset == "bacteria":
             source, _ = corpora("bacteria", row.method.codec, 100, smoke / "build/corpora", 200)
-            fit, held_out, _ = halves(source, None, None, row.config("cpu"))
+            config = row.config("cpu")
+            fit, held_out, _ = halves(source, None, None, config)
             assert held_out is not None
             assert len(held_out) == 384
             assert not set(held_out.rows.tolist()) & set(fit.rows.tolist())
@@ -152,7 +153,7 @@ def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
     for seed, found in parts.items():
         assert all(each == found[0] for each in found)
         source_texts, test = documents("bacteria", 100)
-        task = _Task("bacteria", source_texts, test, seed)
+        task = _Task("bacteria", source_texts, test, seed, config)
         assert task.parts[1] == [source_texts.texts[i] for i in found[0]]
     assert parts[0][0] != parts[1][0]
 

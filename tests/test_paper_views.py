@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,12 @@ import torch
 
 from experiments.paper import grid
 from experiments.paper.__main__ import DEFAULT_GROUPS, VIEWS_GROUPS
-from experiments.paper.data import DATASETS
 from experiments.paper.report import page
 from experiments.paper.results import path_of, read, write
-from experiments.paper.rivals import HOLDOUTS, LONGEST_NGRAMS, MOST_NGRAMS, run_rival
+from experiments.paper.rivals import rivals_of, run_rival
 from experiments.paper.speed import METHODS, SETS, measure_speed
 from experiments.paper.table import Results, accuracy_table, speed_table
-from experiments.paper.views import VIEWS, about_views, is_of_views, views_caption, views_table
+from experiments.paper.views import VIEWS, about_views, views_caption, views_table
 from laconic.training.config import ConfigError
 
 SMOKE = """
@@ -69,20 +69,17 @@ def test_rows_of_views_differ_in_the_model_alone() -> None:
     views = groups_of(*VIEWS_GROUPS)
     rows = grid.rows(views)
     assert len(rows) == 14 * 3 * 3
-    assert all(map(is_of_views, views))
+    assert all(group.of_views for group in views)
     for row in rows:
         config, other = row.config("cpu"), grid.Method.named("both-repair")
         assert config.model == row.method.model
         same = grid.Row(row.stage, row.dataset, other, row.seed, row.group).config("cpu").to_json()
         assert config.to_json() | {"model": "both"} == same
-        # The rival sees the same n-grams, and chooses on the same documents.
-        assert config.ngrams == LONGEST_NGRAMS[DATASETS[row.dataset].kind]
-        assert (config.phrases, config.ngram_buckets) == (0, MOST_NGRAMS)
+        assert config.phrases == 0  # which the rival has not
         assert 7 <= config.local_ngrams <= config.ngrams
-        assert config.holdout == HOLDOUTS["rival_linear"]
     # Results of both protocols lie in one folder.
     assert not set(map(str, rows)) & set(map(str, grid.rows(groups_of(*DEFAULT_GROUPS))))
-    assert not any(map(is_of_views, groups_of(*DEFAULT_GROUPS)))
+    assert not any(group.of_views for group in groups_of(*DEFAULT_GROUPS))
     assert grid.Method.named("grc-repair").model == "sequence"
 
 
@@ -122,13 +119,15 @@ def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) 
     before, _, after = text.partition("## Two views: symbols and n-grams")
     assert "91.23" not in before.partition("## Accuracy")[2]
     assert "| imdb | – | – | – | 91.23 |" in after
-    assert "(1 to 7 letters, of DNA 1 to 10; the 1,048,576 most frequent)" in after
     assert "Two views of text" not in text  # no table of the paper's kind
     assert "## Two views" not in page(Results(tmp_path), groups_of("text"), tmp_path)
 
 
 def test_the_linear_rival_learns_from_grammars() -> None:
-    found = run_rival("bacteria", "rival_linear", 0, longest=300)
+    [views], [plain] = groups_of("views_dna"), groups_of("dna")
+    assert list(rivals_of(views, "dna")) == ["rival_linear"]
+    assert list(rivals_of(plain, "dna")) == ["rival_chars", "rival_kmers", "rival_gzip"]
+    found = run_rival("bacteria", "rival_linear", 0, replace(views, longest=300))
     assert found["test"]["accuracy"] > 0.5  # four species
     assert found["config"]["letters"] == 10
     assert found["config"]["features"] <= sum(4**n for n in range(1, 11))

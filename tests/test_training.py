@@ -7,6 +7,7 @@ import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+import laconic
 from laconic import Corpus, compress_many, samples
 from laconic.batching import GrammarDataset, LengthSampler, Rows, collate
 from laconic.expansion import expand_at_random
@@ -199,6 +201,19 @@ def test_several_labels_from_end_to_end(tmp_path: Path) -> None:
     assert trained.labels.task == "multilabel"
     assert trained.history[-1]["valid"]["micro_f1"] > 0.9
     assert trained.history[-1]["valid"]["exact"] > 0.8
+
+
+def test_a_tree_that_is_not_installed_trains(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", nowhere)
+    train(corpus, replace(TINY, epochs=1), tmp_path / "run")
+    versions = Run.open(tmp_path / "run").about["versions"]
+    assert versions["laconic"] == laconic.__version__
+    assert versions.keys() == {"laconic", "torch", "accelerate"}
 
 
 def test_patience(corpus: Corpus, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ _TOLD = {
     "precision": "precision",
     "holdout": "share held out",
     "ngrams": "letters of the longest n-grams that are counted",
+    "ngram_buckets": "buckets of those",
     "phrases": "symbols of the longest phrases that are counted",
     "ngram_dropout": "dropout of what is counted",
     "local_ngrams": "letters of the longest n-grams in place",
@@ -135,6 +136,12 @@ class Group:
     notes: tuple[str, ...] = ()
     only: dict[str, dict[str, Any]] = field(default_factory=dict)
     local: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def of_views(self) -> bool:
+        """Whether it compares views of documents: models, not composers."""
+        names = (name for _, some, _ in self.methods for name in some)
+        return any(name.partition("-")[0] in MODELS for name in names)
 
     def settings_of(self, dataset: str) -> dict[str, Any]:
         """Return the settings that depart from the preset, for one set."""

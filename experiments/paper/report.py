@@ -16,7 +16,6 @@ from experiments.paper.findings import (
 )
 from experiments.paper.grid import IN_PLACE, Group
 from experiments.paper.results import RESULTS
-from experiments.paper.rivals import LONGEST_NGRAMS, MOST_NGRAMS
 from experiments.paper.table import (
     Results,
     accuracy_table,
@@ -26,7 +25,7 @@ from experiments.paper.table import (
     paper_text_table,
     speed_table,
 )
-from experiments.paper.views import about_views, is_of_views, views_caption, views_table
+from experiments.paper.views import about_views, views_caption, views_table
 
 __all__ = ["page", "write_report"]
 
@@ -48,16 +47,16 @@ methods of a seed hold out the same 20 % of train; the epoch that is best there 
 n-grams are scikit-learn's, on the same documents; the held-out part chooses their regularisation. – : not run yet.
 × characters: how many times as fast as characters it trains, alone on the GPU; (n/n'): how many times fewer symbols it reads.
 """
-VIEWS = f"""A document can be read (*sequence*: grc and a Bi-LSTM over its symbols, each with the n-grams that end in it), counted (*ngram*: a
+VIEWS = """A document can be read (*sequence*: grc and a Bi-LSTM over its symbols, each with the n-grams that end in it), counted (*ngram*: a
 linear model of its n-grams, trained by gradients) or *both*, the sum of the two, trained as one; all with Re-Pair, the preset
 `accurate` and the same 10 % of train held out. *Linear n-grams* is what a practitioner has: `GrammarVectorizer`'s TF-IDF of the
-n-grams that *ngram* counts (1 to {LONGEST_NGRAMS["text"]} letters, of DNA 1 to {LONGEST_NGRAMS["dna"]}; the {MOST_NGRAMS:,} most frequent) and
+n-grams that *ngram* counts (the most frequent ones, as many as it has buckets for) and
 scikit-learn's logistic regression, whose C the held-out part chooses. Test accuracy, %; **bold**: the best mean where all four are
 there. – : not run yet. Commands, with LACONIC_DATA:
 
 ```
 python -m experiments.paper run --groups views_text views_pinyin views_dna --device cuda --processes 9
-python -m experiments.paper rivals --groups views_text views_pinyin views_dna --names rival_linear --seeds 0 1 2
+python -m experiments.paper rivals --groups views_text views_pinyin views_dna --seeds 0 1 2
 ```
 """
 SPEED = """Alone on the GPU, after warm-up, with the batches and settings of the rows above; making batches on the CPU is included. Of grammars:
@@ -78,7 +77,7 @@ Memory is above model and optimizer. The ratios are at the memory that character
 
 def page(results: Results, groups: Sequence[Group], pictures: Path) -> str:
     """Return the page; pictures are drawn into a folder, which must be the page's own."""
-    views = [group for group in groups if is_of_views(group)]
+    views = [group for group in groups if group.of_views]
     groups = [group for group in groups if group not in views]
     short = summary(results, groups) + about_views(results, views)[:1]
     parts = [INTRODUCTION, "## In short\n", "\n".join(short) + "\n"]

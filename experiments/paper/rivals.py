@@ -17,6 +17,7 @@ from experiments.paper.data import DATASETS
 from experiments.paper.grid import Group
 from experiments.paper.layouts import Documents
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
+from laconic.training.config import TrainingConfig, resolve
 from laconic.training.data import Labels, split
 from laconic.training.metrics import evaluate_outputs, summary
 
@@ -26,11 +27,6 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Scores: TypeAlias = npt.NDArray[np.float64]
 Learner: TypeAlias = Callable[..., tuple[Scores, Figures]]
 
-HOLDOUT = 0.2
-# What is compared with rows of the preset accurate holds out what they do.
-HOLDOUTS = {"rival_linear": 0.1}
-LONGEST_NGRAMS = {"dna": 10, "text": 7, "traces": 7}  # as in rows/views_*.toml
-MOST_NGRAMS = 1 << 20  # as many as ngram rows have buckets
 STRENGTHS = (1.0, 10.0, 100.0)  # C of the logistic regression
 RIDGES = (1e1, 1e2, 1e3, 1e4)
 MOST_FEATURES = 300_000
@@ -38,11 +34,12 @@ NEAREST_TRAIN, NEAREST_TEST, NEIGHBOURS = 1_000, 200, 3
 
 
 class _Task:
-    """One data set with one held-out part, labels as numbers."""
+    """One data set, labels as numbers, and what the settings of trained models hold out."""
 
     def __init__(
-        self, dataset: str, train: Documents, test: Documents, seed: int, holdout: float = HOLDOUT
+        self, dataset: str, train: Documents, test: Documents, seed: int, config: TrainingConfig
     ) -> None:
+        self.config = config
         self.kind, self.seed, self.alphabet = (
             DATASETS[dataset].kind,
             seed,
@@ -50,7 +47,7 @@ class _Task:
         )
         self.labels = Labels.of(train.labels, "classification")
         targets: Ints = self.labels.numbers(train.labels)
-        fit, valid = split(self.labels, targets, holdout, seed)
+        fit, valid = split(self.labels, targets, config.holdout, seed)
         self.parts = [[train.texts[i] for i in rows.tolist()] for rows in (fit, valid)]
         self.parts.append(test.texts)
         self.targets = [targets[fit], targets[valid], self.labels.numbers(test.labels)]
@@ -84,18 +81,17 @@ def linear(task: _Task) -> tuple[Scores, Figures]:
     """The n-grams that ngram rows count, by GrammarVectorizer: TF-IDF, logistic regression."""
     from laconic import GrammarVectorizer
 
-    longest = LONGEST_NGRAMS[task.kind]
     made = GrammarVectorizer(
-        (1, longest),
+        (1, task.config.ngrams),
         alphabet=task.alphabet,
         sublinear_tf=True,
         min_df=2,
-        max_features=MOST_NGRAMS,
+        max_features=task.config.ngram_buckets,
         dtype=np.float32,
     )
     # Where there are far more n-grams than documents, it is sooner done; on DNA it would not end.
     scores, more = _logistic(task, made, dual=task.kind == "text")
-    return scores, {"letters": longest, **more}
+    return scores, {"letters": task.config.ngrams, **more}
 
 
 def kmers(task: _Task) -> tuple[Scores, Figures]:
@@ -140,12 +136,13 @@ RIVALS: dict[str, Callable[[_Task], tuple[Scores, Figures]]] = {
 }
 
 
-def rivals_of(kind: str) -> Iterator[str]:
-    """Yield the names of the rivals that make sense for such documents."""
+def rivals_of(group: Group, kind: str) -> Iterator[str]:
+    """Yield the names of the rivals that make sense for such documents and models."""
+    without = {"rival_words" if kind == "dna" else "rival_kmers"}
     for name in RIVALS:
-        if (name == "rival_words" and kind == "dna") or (name == "rival_kmers" and kind != "dna"):
-            continue
-        yield name
+        # Views are compared with a linear model of their own n-grams.
+        if name not in without and (name == "rival_linear") == group.of_views:
+            yield name
 
 
 def run_rivals(
@@ -162,21 +159,22 @@ def run_rivals(
             for dataset in group.sets:
                 if only and dataset not in only:
                     continue
-                for name in rivals_of(DATASETS[dataset].kind):
+                for name in rivals_of(group, DATASETS[dataset].kind):
                     path = path_of(results, dataset, name, seed)
                     if path.exists() or (wanted and name not in wanted):
                         continue
-                    found = run_rival(dataset, name, seed, group.longest)
+                    found = run_rival(dataset, name, seed, group)
                     write(path, found)
                     told = f"{100 * found['test']['accuracy']:.2f} %, {found['seconds']:.1f} s"
                     print(f"{dataset}/{name}-{seed}: {told}", file=sys.stderr, flush=True)
 
 
-def run_rival(dataset: str, name: str, seed: int, longest: int | None = None) -> Figures:
-    """Return the result of one rival on the documents and the held-out part of that seed."""
-    train, test = documents(dataset, longest)
+def run_rival(dataset: str, name: str, seed: int, group: Group) -> Figures:
+    """Return the result of one rival on what the group's models of that seed learn from."""
+    train, test = documents(dataset, group.longest)
     began = time.perf_counter()
-    task = _Task(dataset, train, test, seed, HOLDOUTS.get(name, HOLDOUT))
+    config = resolve(group.preset, group.settings_of(dataset))
+    task = _Task(dataset, train, test, seed, config)
     scores, more = RIVALS[name](task)
     tested = evaluate_outputs(task.labels, scores, task.targets[2])
     return {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from experiments.paper.grid import Group
 from experiments.paper.table import MISSING, Results, spread, table, told
 
-__all__ = ["VIEWS", "about_views", "is_of_views", "views_caption", "views_table"]
+__all__ = ["VIEWS", "about_views", "views_caption", "views_table"]
 
 LINEAR, BOTH = "rival_linear", "both-repair"
 VIEWS = {
@@ -19,11 +19,6 @@ VIEWS = {
     BOTH: "both",
 }
 _PASSES = {"imdb": 90.7, "yelp_polarity_part": 94.0}  # what both has to reach there, in %
-
-
-def is_of_views(group: Group) -> bool:
-    """Whether a group compares views: its tables are this file's."""
-    return any(name in VIEWS for _, names, _ in group.methods for name in names)
 
 
 def views_table(results: Results, groups: Sequence[Group]) -> list[str]:

@@ -10,15 +10,16 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import accelerate
 import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
+import laconic
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.nn import GrammarModel
@@ -251,7 +252,8 @@ def _about(
             "validation": len(validation) if validation else 0,
         },
         "parameters": sum(each.numel() for each in model.parameters()),
-        "versions": {name: metadata.version(name) for name in ("laconic", "torch", "accelerate")},
+        # As modules say it: a tree that is not installed has no other version.
+        "versions": {each.__name__: str(each.__version__) for each in (laconic, torch, accelerate)},
         "machine": _machine(model),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "fingerprint": _fingerprint(parts),
