@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from laconic.alphabet import Alphabet
-from laconic.cli.inputs import FormatName, column
+from laconic.cli.inputs import Reading, column
 from laconic.cli.interrupt import resumable
 from laconic.codecs import Codec, CodecName
 from laconic.show import several
@@ -31,11 +31,8 @@ def compress(
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
-    text: str | None = None,
+    reading: Annotated[Reading | None, Parameter(name="*")] = None,
     label: str | None = None,
-    format: FormatName | None = None,
-    header: bool = True,
-    escapes: Annotated[bool, Parameter(negative="")] = False,
     codec: CodecName = "repair",
     min_count: int = 2,
     max_rules: int | None = None,
@@ -70,16 +67,10 @@ def compress(
         Files, globs, folders or URLs.
     out
         A .parquet file, or else a folder of shards. It appears when it is whole.
-    text
-        The column of the text, by name or by position from 0.
+    reading
+        How raw files are read.
     label
         The column of the labels, by name or by position from 0.
-    format
-        What the files are, if their names do not tell.
-    header
-        Whether the first row of a CSV names the columns.
-    escapes
-        In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets.
     codec
         How grammars are made.
     min_count
@@ -115,7 +106,7 @@ def compress(
     from laconic.engines import engine_named
     from laconic.engines.build import NothingToDoError, build_corpus
     from laconic.format import About
-    from laconic.readers import ReadOptions, read
+    from laconic.readers import read
     from laconic.worker import Task
 
     if not 1 <= level <= 22:
@@ -125,15 +116,8 @@ def compress(
     sharded = out.suffix != ".parquet" or out.is_dir()
     if not out.name or out.suffix in (".csv", ".tsv", ".jsonl", ".txt", ".json", ".gz"):
         raise ValueError(f"-o {out}: a corpus is a .parquet file, or else a new folder of them")
-    options = ReadOptions(
-        format=format,
-        text=column(text),
-        label=column(label),
-        header=header,
-        escapes=escapes,
-        on_error=on_error,
-        part_bytes=4 << 20,
-    )
+    options = (reading or Reading()).options()
+    options = replace(options, label=column(label), on_error=on_error, part_bytes=4 << 20)
     documents = read(inputs, options)
     about = About(
         Codec(codec, min_count, max_rules, max_expansion, letters),

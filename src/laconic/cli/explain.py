@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import FormatName, Inputs, open_inputs
+from laconic.cli.inputs import Inputs, Reading, open_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,10 +34,7 @@ def explain(
     method: Literal["gradient", "integrated"] = "gradient",
     steps: int = 32,
     min_count: int = 5,
-    text: str | None = None,
-    format: FormatName | None = None,
-    header: bool = True,
-    escapes: Annotated[bool, Parameter(negative="")] = False,
+    reading: Annotated[Reading | None, Parameter(name="*")] = None,
     device: str = "auto",
     force: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -71,14 +68,8 @@ def explain(
         How many places on the way from nothing to the document integrated looks at.
     min_count
         With --top, how often a phrase must occur.
-    text
-        The column of the text, by name or by position from 0.
-    format
-        What the files are, if their names do not tell.
-    header
-        Whether the first row of a CSV names the columns.
-    escapes
-        In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets.
+    reading
+        How raw files are read.
     device
         cpu, cuda, cuda:1, …; auto is a GPU if there is one.
     force
@@ -101,7 +92,7 @@ def explain(
         if out is not None:
             _check_out(out, force)
         predictor = _predictor(run, device)
-        opened = open_inputs(inputs, text, format, header, escapes)
+        opened = open_inputs(inputs, reading)
         if opened.corpus is not None:
             predictor.check_corpus(opened.corpus)
         source = ", ".join(inputs)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import FormatName, Inputs, open_inputs, placed
+from laconic.cli.inputs import Inputs, Reading, open_inputs, placed
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
 from laconic.show import several
@@ -46,10 +46,7 @@ def features(
     alternate_sign: bool = True,
     dtype: Literal["float64", "float32"] | None = None,
     compress: Annotated[bool, Parameter(negative="")] = False,
-    text: str | None = None,
-    format: FormatName | None = None,
-    header: bool = True,
-    escapes: Annotated[bool, Parameter(negative="")] = False,
+    reading: Annotated[Reading | None, Parameter(name="*")] = None,
     codec: CodecName = "lzd",
     alphabet: str | None = None,
     threads: int | None = None,
@@ -108,14 +105,8 @@ def features(
         Of the entries; by default float64, or int64 for counts.
     compress
         A smaller file, which takes longer to write and to read.
-    text
-        The column of the text, by name or by position from 0.
-    format
-        What the files are, if their names do not tell.
-    header
-        Whether the first row of a CSV names the columns.
-    escapes
-        In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets.
+    reading
+        How raw files are read.
     codec
         What raw documents are compressed with; it changes the time, never the matrix.
     alphabet
@@ -150,7 +141,7 @@ def features(
         settings |= {"min_df": _share("min-df", min_df), "max_df": _share("max-df", max_df)}
         names = _checked_out(out, force, n_features is None and like is None)
         vectorizer = _vectorizer(like, settings, threads)
-        opened = open_inputs(inputs, text, format, header, escapes)
+        opened = open_inputs(inputs, reading)
         _write(vectorizer, opened, out, names, like is None, compress, json)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from cyclopts import Parameter
 
 from laconic.show import several
 
@@ -13,14 +16,43 @@ if TYPE_CHECKING:
 
     from laconic.alphabet import AlphabetError
     from laconic.corpus import Corpus
-    from laconic.readers import Documents, ReadError
+    from laconic.readers import Documents, ReadError, ReadOptions
 
-__all__ = ["Chunk", "FormatName", "Inputs", "column", "open_inputs", "placed"]
+__all__ = ["Chunk", "FormatName", "Inputs", "Reading", "column", "open_inputs", "placed"]
 
 FormatName = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
 Places = tuple[list[str], list[int]]  # the file and row of each of some documents
 _ROWS = 4096  # of a corpus that are read at a time
 _PART_BYTES = 1 << 20  # of text, likewise
+_ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How raw files are read: flags of every command that reads them."""
+
+    text: Annotated[
+        str | None, Parameter(help="The column of the text, by name or by position from 0.")
+    ] = None
+    format: Annotated[
+        FormatName | None, Parameter(help="What the files are, if their names do not tell.")
+    ] = None
+    header: Annotated[bool, Parameter(help="Whether the first row of a CSV names the columns.")] = (
+        True
+    )
+    escapes: Annotated[bool, Parameter(negative="", help=_ESCAPES)] = False
+
+    def options(self) -> ReadOptions:
+        """Return these as the readers want them."""
+        from laconic.readers import ReadOptions
+
+        return ReadOptions(
+            format=self.format,
+            text=column(self.text),
+            header=self.header,
+            escapes=self.escapes,
+            part_bytes=_PART_BYTES,
+        )
 
 
 class Inputs(NamedTuple):
@@ -82,23 +114,15 @@ def placed(error: AlphabetError, where: Places, first: int = 0) -> ReadError:
     return ReadError(where[0][row], where[1][row], at + error.reason)
 
 
-def open_inputs(
-    inputs: list[str],
-    text: str | None = None,
-    format: FormatName | None = None,
-    header: bool = True,
-    escapes: bool = False,
-) -> Inputs:
+def open_inputs(inputs: list[str], reading: Reading | None) -> Inputs:
     """Return what inputs hold: a corpus if the one given is one, and raw documents otherwise."""
     from laconic.corpus import Corpus
-    from laconic.readers import ReadOptions, read
+    from laconic.readers import read
 
-    if len(inputs) == 1 and format is None and _is_corpus(Path(inputs[0])):
+    reading = reading or Reading()
+    if len(inputs) == 1 and reading.format is None and _is_corpus(Path(inputs[0])):
         return Inputs(inputs, Corpus.open(inputs[0]), None)
-    options = ReadOptions(
-        format=format, text=column(text), header=header, escapes=escapes, part_bytes=_PART_BYTES
-    )
-    documents = read(inputs, options)
+    documents = read(inputs, reading.options())
     return Inputs(documents.files, None, documents)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import Chunk, FormatName, Inputs, open_inputs, placed
+from laconic.cli.inputs import Chunk, Inputs, Reading, open_inputs, placed
 from laconic.cli.progress import InputProgress
 from laconic.show import several
 
@@ -34,10 +34,7 @@ def predict(
     /,
     *,
     out: Annotated[str, Parameter(name=["--out", "-o"])] = "-",
-    text: str | None = None,
-    format: FormatName | None = None,
-    header: bool = True,
-    escapes: Annotated[bool, Parameter(negative="")] = False,
+    reading: Annotated[Reading | None, Parameter(name="*")] = None,
     workers: int = 0,
     batch_size: int = 64,
     cache: int | None = None,
@@ -63,14 +60,8 @@ def predict(
         Files, globs, folders or URLs, or one corpus.
     out
         A .csv, .tsv, .jsonl or .parquet file, which appears when it is whole; -: CSV to stdout.
-    text
-        The column of the text, by name or by position from 0.
-    format
-        What the files are, if their names do not tell.
-    header
-        Whether the first row of a CSV names the columns.
-    escapes
-        In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets.
+    reading
+        How raw files are read.
     workers
         Threads that read and compress ahead.
     batch_size
@@ -94,7 +85,7 @@ def predict(
         path = None if out == "-" else _checked_out(Path(out), force)
         options = {"batch_size": batch_size, "workers": workers, "cache": cache}
         predictor = _predictor(run, device, options)
-        opened = open_inputs(inputs, text, format, header, escapes)
+        opened = open_inputs(inputs, reading)
         _predict_all(predictor, opened, path, json)
 
 
