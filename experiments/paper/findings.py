@@ -61,11 +61,13 @@ def about_figure(figures: Figures) -> list[str]:
             ratios = {c: fixed_memory(figures["points"], name, way, c) for c in ("repair", "lzd")}
             if None not in ratios.values():
                 parts.append(f"{told} Re-Pair {ratios['repair']:.1f} ×, LZD {ratios['lzd']:.1f} ×")
-        if parts:
+        if not parts:
+            lines.append(f"- {title}: not measured yet, or not all of it.")
+        else:
             claim = SPEED_AT_FIXED_MEMORY.get(name)
             paper = f" (the paper: around {claim:g} × on its set of the kind)" if claim else ""
             lines.append(f"- {title}: {'; '.join(parts)} as fast as characters{paper}.")
-    return lines or [NOT_YET]
+    return lines
 
 
 def about_complexity(figures: Figures) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laconic.corpus import Corpus
     from laconic.readers import Documents, ReadError, ReadOptions
 
-__all__ = ["Chunk", "FormatName", "Inputs", "Reading", "column", "open_inputs", "placed"]
+__all__ = ["Chunk", "Inputs", "Reading", "column", "open_inputs", "placed"]
 
 FormatName = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
 Places = tuple[list[str], list[int]]  # the file and row of each of some documents
