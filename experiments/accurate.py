@@ -1,30 +1,31 @@
 """The preset `accurate` on a data set, with codecs side by side, and linear models beside them.
 
     python -m experiments.accurate run --device cuda --codecs repair none --seeds 0 1 2
-    python -m experiments.accurate ngrams          # a linear model of up to seven letters
+    python -m experiments.accurate run --device cuda --models sequence     # without counting
     python -m experiments.accurate words           # TF-IDF of 1-2-grams, logistic regression
     python -m experiments.accurate report          # docs/accuracy.md
 
 Finished rows are skipped. Times are those of rows that had the device to themselves (one process).
+Rows of the grid of experiments.paper that have the preset's settings are reported, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
 
 from experiments.paper.corpora import documents
-from experiments.paper.grid import Group, Method, Row
-from experiments.paper.results import about, path_of, rows_in, write
+from experiments.paper.grid import MODELS, Group, Method, Row
+from experiments.paper.results import RESULTS as PAPER
+from experiments.paper.results import Figures, about, path_of, rows_in, write
 from laconic.training.config import PRESETS
 
 RESULTS = Path(__file__).parent / "results" / "accurate"
 REPORT = Path(__file__).parent.parent / "docs" / "accuracy.md"
-WORDS, NGRAMS = "words", "ngrams"
-COUNTING = {"model": "ngram", "ngrams": 7, "phrases": 0, "epochs": 3}
+WORDS = "words"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -34,8 +35,9 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", choices=["run", "ngrams", "words", "report"])
+    parser.add_argument("command", choices=["run", "words", "report"])
     parser.add_argument("--dataset", default="imdb")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=["both"])
     parser.add_argument("--codecs", nargs="+", default=["repair", "none"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--device", default="auto")
@@ -43,39 +45,30 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--processes", type=int, default=1, help="that share the device just now")
     given = parser.parse_args(arguments)
     if given.command == "run":
-        run(given.dataset, given.codecs, given.seeds, given.device, given.results, given.processes)
-    elif given.command == "ngrams":
-        ngrams(given.dataset, given.seeds, given.device, given.results)
+        rows = rows_of(given.dataset, given.models, given.codecs, given.seeds)
+        run(rows, given.device, given.results, given.processes)
     elif given.command == "words":
         words(given.dataset, given.results)
     else:
         REPORT.write_text(report(given.results), "utf-8")
 
 
-def run(
-    dataset: str, codecs: list[str], seeds: list[int], device: str, results: Path, processes: int
-) -> None:
-    """Train and test the preset, one row after the other."""
-    from experiments.paper.training import run_rows
-
+def rows_of(dataset: str, models: list[str], codecs: list[str], seeds: list[int]) -> list[Row]:
+    """Return the rows of the preset with these models and codecs."""
     group = Group("accurate", "The preset accurate", (dataset,), "accurate", {}, ())
-    composer = PRESETS["accurate"]["composer"]
-    rows = [
-        Row(1, dataset, Method(f"accurate-{codec}", codec, composer, "lstm"), seed, group)
+    return [
+        Row(1, dataset, Method.named(f"{model}-{codec}"), seed, group)
         for seed in seeds
+        for model in models
         for codec in codecs
     ]
-    run_rows(rows, device, results, processes=processes, resumable=False)
 
 
-def ngrams(dataset: str, seeds: list[int], device: str, results: Path) -> None:
-    """Train and test a linear model of n-grams, and nothing that reads sequences."""
+def run(rows: list[Row], device: str, results: Path, processes: int = 1) -> None:
+    """Train and test, one row after the other."""
     from experiments.paper.training import run_rows
 
-    group = Group(NGRAMS, "N-grams alone", (dataset,), "accurate", COUNTING, ())
-    method = Method(NGRAMS, "repair", PRESETS["accurate"]["composer"], "lstm", "ngram")
-    rows = [Row(1, dataset, method, seed, group) for seed in seeds]
-    run_rows(rows, device, results, resumable=False)
+    run_rows(rows, device, results, processes=processes, resumable=False)
 
 
 def words(dataset: str, results: Path) -> None:
@@ -102,17 +95,19 @@ def words(dataset: str, results: Path) -> None:
     write(path_of(results, dataset, WORDS, 0), figures)
 
 
-def report(results: Path, dataset: str = "imdb") -> str:
+def report(results: Path, dataset: str = "imdb", paper: Path = PAPER) -> str:
     """Return the page: one table, the ratios that matter, and what was tried."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in rows_in(results):
-        if row["dataset"] != dataset:
-            continue
-        rows.setdefault(row["method"], []).append(row)
+    rows: dict[str, list[Figures]] = {}
+    for row in _rows(results, paper):
+        known = rows.setdefault(row["method"], [])
+        if row["dataset"] == dataset and row["seed"] not in [each["seed"] for each in known]:
+            known.append(row)
     names = {
-        "accurate-repair": "`accurate`, Re-Pair",
-        "accurate-none": '`accurate`, `codec="none"` (characters)',
-        NGRAMS: "`--model ngram --ngrams 7 --phrases 0`",
+        "both-repair": "`accurate`, Re-Pair",
+        "both-none": '`accurate`, `codec="none"` (characters)',
+        "sequence-repair": "… `--model sequence`, Re-Pair",
+        "sequence-none": "… `--model sequence`, characters",
+        "ngram-repair": "… `--model ngram`",
         WORDS: "word 1-2-grams, TF-IDF, logistic regression",
     }
     lines = [
@@ -121,9 +116,9 @@ def report(results: Path, dataset: str = "imdb") -> str:
         "Generated by `python -m experiments.accurate report` from experiments/results/accurate.",
         "",
         "All of imdb's own split: 25,000 documents train, of which a tenth chooses the epoch, and "
-        "25,000 test. The first two rows differ in the codec and in nothing else; the others read "
-        "no sequences. Accuracies are means over seeds ± their standard deviation; seconds (all "
-        "epochs, validation included) and memory are those of rows that had a GPU to "
+        "25,000 test. Rows of the same model differ in the codec and in nothing else; the last two "
+        "read no sequences. Accuracies are means over seeds ± their standard deviation; seconds "
+        "(all epochs, validation included) and memory are those of rows that had a GPU to "
         "themselves. What is not measured yet is –.",
         "",
         "| | test accuracy % | seeds | seconds of training | peak memory MB |",
@@ -135,7 +130,16 @@ def report(results: Path, dataset: str = "imdb") -> str:
     return "\n".join(lines) + "\n" + notes.read_text("utf-8")
 
 
-def _line(name: str, rows: list[dict[str, Any]]) -> str:
+def _rows(results: Path, paper: Path) -> Iterator[Figures]:
+    """Yield the results, and then those of the paper's grid that have the preset's settings."""
+    yield from rows_in(results)
+    preset = {name: value for name, value in PRESETS["accurate"].items() if name != "model"}
+    for row in rows_in(paper):
+        if row.get("model") in MODELS and preset.items() <= row["config"].items():
+            yield row
+
+
+def _line(name: str, rows: list[Figures]) -> str:
     accuracies = [100 * row["test"]["accuracy"] for row in rows]
     # A CPU's seconds and memory could not be compared with a GPU's.
     alone = [row for row in rows if row.get("processes") == 1 and row["config"]["device"] == "cuda"]

@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from experiments.accurate import REPORT, RESULTS, ngrams, report, run
-from experiments.paper.results import read
+from experiments.accurate import REPORT, RESULTS, report, rows_of, run
+from experiments.paper.results import path_of, read, write
 from laconic.training.config import PRESETS
+
+SMALL = {
+    "width": 8,
+    "embedding_size": 8,
+    "epochs": 3,
+    "local_size": 8,
+    "learning_rate": 0.01,
+    "ngram_buckets": 1 << 14,
+}
 
 
 def test_page_shows_the_newest_results() -> None:
@@ -16,27 +25,30 @@ def test_page_shows_the_newest_results() -> None:
 
 
 def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {"width": 8, "embedding_size": 8, "epochs": 3, "local_size": 8, "learning_rate": 0.01}
-    monkeypatch.setitem(PRESETS, "accurate", PRESETS["accurate"] | small)
+    monkeypatch.setitem(PRESETS, "accurate", PRESETS["accurate"] | SMALL)
     monkeypatch.chdir(tmp_path)
-    run("bacteria", ["repair", "none"], [3], "cpu", tmp_path / "results", processes=1)
-    for codec in ("repair", "none"):
-        figures = read(tmp_path / "results" / "bacteria" / f"accurate-{codec}-3.json")
-        assert figures["config"]["model"] == "sequence"
+    results, paper = tmp_path / "results", tmp_path / "paper"
+    rows = rows_of("bacteria", ["both", "sequence"], ["repair", "none"], [3])
+    run(rows, "cpu", results)
+    page = report(results, "bacteria", paper)
+    for row in rows:
+        figures = read(path_of(results, "bacteria", row.method.name, 3))
+        assert figures["config"]["model"] == row.method.model
         assert figures["config"]["local_ngrams"] == 7
         assert figures["config"]["seed"] == 3
-        assert figures["test"]["accuracy"] > 0.3
-        shown = f"| {100 * figures['test']['accuracy']:.2f} | 1 | "
-        assert shown in report(tmp_path / "results", "bacteria")
-    run("bacteria", ["repair"], [3], "cpu", tmp_path / "results", processes=1)  # there already
+        assert figures["test"]["accuracy"] > (0.7 if row.method.model == "both" else 0.3)
+        assert f"| {100 * figures['test']['accuracy']:.2f} | 1 | " in page
+    run(rows, "cpu", results)  # there already
 
 
-def test_rows_that_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PRESETS, "accurate", PRESETS["accurate"] | {"ngram_buckets": 1 << 14})
-    monkeypatch.chdir(tmp_path)
-    ngrams("bacteria", [3], "cpu", tmp_path / "results")
-    figures = read(tmp_path / "results" / "bacteria" / "ngrams-3.json")
-    assert figures["config"]["model"] == "ngram"
-    assert figures["test"]["accuracy"] > 0.7
-    shown = f"| {100 * figures['test']['accuracy']:.2f} | 1 | "
-    assert shown in report(tmp_path / "results", "bacteria")
+def test_rows_of_the_papers_grid_count_if_they_are_of_the_preset(tmp_path: Path) -> None:
+    results, paper = tmp_path / "results", tmp_path / "paper"
+    for seed, more in enumerate(({}, {}, {"epochs": 99})):
+        of_preset = PRESETS["accurate"] | {"device": "cuda"} | more
+        row = {"dataset": "imdb", "method": "both-repair", "model": "both", "seed": seed}
+        row |= {"test": {"accuracy": 0.9 + seed / 100}, "config": of_preset, "processes": 5}
+        write(path_of(paper, "imdb", "both-repair", seed), row)
+    assert "| `accurate`, Re-Pair | 90.50 ± 0.71 | 2 | – | – |" in report(results, "imdb", paper)
+    row |= {"seed": 0, "processes": 1, "epochs": {"seconds": [2.0, 3.0]}, "peak_memory_mb": 77}
+    write(path_of(results, "imdb", "both-repair", 0), row)  # alone, and 92 %
+    assert "| `accurate`, Re-Pair | 91.50 ± 0.71 | 2 | 5 | 77 |" in report(results, "imdb", paper)

@@ -69,7 +69,7 @@ def slow_scores(predictor: Predictor, text: str, target: str) -> list[float]:
             for factor in (1 + step, 1 - step):
                 changed = inputs.clone()
                 changed[:, place] *= factor
-                outputs = predictor.model.predict_from(changed, batch)
+                outputs = predictor.model.read(changed, batch)
                 found.append(slow_value(predictor, outputs, target))
             scores.append((found[0] - found[1]) / (2 * step))
     return scores

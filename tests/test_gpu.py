@@ -20,6 +20,7 @@ from laconic.nn.levels import compose_levels, compose_levels_plainly
 from laconic.nn.long_sequences import read, read_in_parts
 from laconic.training.config import TrainingConfig
 from laconic.training.loop import train
+from laconic.training.losses import losses_of_views
 
 pytestmark = [
     pytest.mark.gpu,
@@ -196,6 +197,25 @@ def test_every_sequence_model_can_be_captured(sequence_model: str) -> None:
         step(batch)
         found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
         assert_close(found, gradients(model, batch), 1e-4)
+
+
+def test_losses_of_views_can_be_captured() -> None:
+    data = kjv(40)
+    model = counting_model("both", data).cuda()
+
+    def loss(batch: Batch) -> Tensor:
+        assert batch.labels is not None
+        return losses_of_views(model.loss, model.views(batch), batch.labels, weight=0.5)
+
+    step = captured_training(model, None, loss)
+    for begin in (0, 20):
+        batch = data.__getitems__(list(range(begin, begin + 20))).to("cuda")
+        step(batch)
+        found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
+        model.zero_grad()
+        loss(batch).backward()  # type: ignore[no-untyped-call]
+        wanted = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
+        assert_close(found, wanted, 1e-4)
 
 
 def test_captured_training_learns_with_dropout_and_bf16() -> None:

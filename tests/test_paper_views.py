@@ -60,7 +60,8 @@ def keep(folder: Path, dataset: str, method: str, *accuracies: float) -> None:
         figures: dict[str, Any] = {"dataset": dataset, "method": method, "seed": seed}
         figures["test"] = {"accuracy": accuracy / 100}
         if not method.startswith("rival_"):
-            figures["protocol"] = {"group": "views_text", "departures": []}
+            figures["protocol"] = {"group": "views_text", "departures": ["of another preset"]}
+            figures["config"] = {"epochs": 7}
             figures["about"] = {"machine": "a GPU"}
         write(path_of(folder, dataset, method, seed), figures)
 
@@ -107,7 +108,9 @@ def test_the_best_view_of_a_set_is_bold_and_counted(tmp_path: Path) -> None:
     assert "imdb +2.00, adfa_ld -3.00" in told
     assert "On imdb, both has 91.50 % and passes 90.7 %" in told
     assert "On yelp_polarity_part, both has 94.50 % and passes 94 %" in told
-    assert "over 1 to 2 seeds. Trained on a GPU." in views_caption(results, [group])
+    caption = views_caption(results, [group])
+    assert "over 1 to 2 seeds. Trained on a GPU." in caption
+    assert "Departs from the preset: epochs 7 instead of 5. Mean" in caption
     keep(tmp_path, "imdb", "both-repair", 90.0, 91.0)
     told = "\n".join(about_views(Results(tmp_path), [group]))
     assert "both has 90.50 % and does **not** pass 90.7 %" in told

@@ -210,7 +210,7 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError("no")
 
-    monkeypatch.setattr(predictor.model, "predict_from", full)
+    monkeypatch.setattr(predictor.model, "read", full)
     with pytest.raises(MemoryError, match="out of memory: batches are of up to 3 documents"):
         predictor.outputs(TEXTS)
 

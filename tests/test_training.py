@@ -28,6 +28,7 @@ from laconic.training.data import LabelError, Labels, Part, RowSampler, split
 from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
 from laconic.training.run import Run, RunError
 from laconic.training.schedule import learning_rate
+from laconic.training.start import new_model
 
 TINY = TrainingConfig(embedding_size=16, width=16, epochs=3, batch_size=16, dropout=0.2, seed=5)
 TIMES = ("seconds", "documents_per_s", "peak_memory_mb")
@@ -272,6 +273,40 @@ def test_models_that_count(kind: Any, corpus: Corpus, tmp_path: Path) -> None:
     run = Run.open(tmp_path / "run")
     for name, weight in run.model().state_dict().items():
         assert torch.equal(weight, weights(one)[name])
+
+
+def test_views_are_trained_together_and_each_alone(corpus: Corpus) -> None:
+    """One step by hand, of a model that reads and counts."""
+    config = replace(COUNTING, model="both", epochs=1, dropout=0.0, ngram_dropout=0.0)
+    config = replace(config, holdout=0.0, batch_size=200, view_loss=0.5, clip=None)
+    trained = train(corpus, config)
+    labels = Labels.of(corpus.labels)
+    part = Part(GrammarDataset(corpus, labels.numbers(corpus.labels)), np.arange(len(corpus)))
+    torch.manual_seed(config.seed)
+    model = new_model(config.model_config(256, labels.outputs, labels.task), part)
+    optimizer = torch.optim.Adam(model.parameters(), learning_rate(config, 0, 1))
+    batch = collate(corpus.grammars, part.targets, counted=model.config.counted)
+    assert batch.labels is not None
+    read, counted = model.views(batch)
+    torch.testing.assert_close(model(batch), read + counted)
+    losses = [model.loss(each, batch.labels) for each in (read + counted, 2 * read, 2 * counted)]
+    loss = (losses[0] + 0.5 * losses[1] + 0.5 * losses[2]) / 2
+    assert trained.history[0]["train_loss"] == pytest.approx(loss.item(), abs=1e-6)
+    loss.backward()
+    optimizer.step()
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(weights(trained)[name], weight, atol=1e-5, rtol=0)
+
+
+def test_a_loss_of_its_own_makes_the_sequence_model_learn(corpus: Corpus) -> None:
+    config = replace(COUNTING, model="both", learning_rate=0.02, epochs=15, holdout=0.0)
+    numbers = torch.from_numpy(Labels.of(corpus.labels).numbers(corpus.labels))
+    losses = []
+    for weight in (0.0, 1.0):
+        model = train(corpus, replace(config, view_loss=weight)).model.eval()
+        read, _ = model.views(collate(corpus.grammars, counted=model.config.counted))
+        losses.append(model.loss(2 * read, numbers).item())
+    assert losses[1] < 0.5 * losses[0]
 
 
 def test_rows_are_what_two_training_documents_have(corpus: Corpus) -> None:

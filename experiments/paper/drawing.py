@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from experiments.paper.results import Figures
 
@@ -45,6 +46,9 @@ def draw_memory(points: Sequence[Figures], path: Path) -> None:
             panel.set(title=title, **_scales(some))
             panel.set(xlabel="peak memory of a step, MiB", ylabel="seconds per epoch")
             _panel(panel, some)
+            if some:
+                _plain_numbers(panel.xaxis)
+                _plain_numbers(panel.yaxis)
         handles, names = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
         _save(figure, path)
@@ -66,10 +70,14 @@ def draw_complexity(found: Iterable[tuple[str, Sequence[Figures]]], path: Path) 
                     panel.plot(xs, [p[key] for p in some], line, marker=marker, label=name)
                     for x, p in zip(xs, some, strict=True):
                         if codec == "repair" or p["share"] == 0:
-                            told = f" {100 * p['share']:.0f} %"
-                            panel.annotate(told, (x, p[key]), fontsize=7)
-                panel.set(xlabel="rules + symbols of the sequence", ylabel=label, title=device)
+                            told, at = f"{100 * p['share']:.0f} %", (x, p[key])
+                            beside = {"xytext": (4, -9), "textcoords": "offset points"}
+                            panel.annotate(told, at, fontsize=7, **beside)
+                panel.set(xlabel="rules + symbols of the sequence", ylabel=label)
+                panel.set(title=device.split(",")[0])
                 panel.set(**_scales([p for p in points if p[key] > 0]))
+                _plain_numbers(panel.xaxis)
+                _plain_numbers(panel.yaxis)
         figure.axes[0].legend(frameon=False)
         _save(figure, path)
 
@@ -101,6 +109,13 @@ def _scales(points: Sequence[Figures]) -> dict[str, Any]:
     return {"xscale": "log", "yscale": "log"} if points else {}
 
 
+def _plain_numbers(axis: Any) -> None:
+    """Write 200 instead of 2 × 10², and no more of them than there is room for."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _panel(panel: Any, points: Sequence[Figures]) -> None:
     texts = []
     for way, (told, colour) in WAYS.items():
@@ -116,7 +131,8 @@ def _panel(panel: Any, points: Sequence[Figures]) -> None:
         from adjustText import adjust_text
 
         # By default it stops after a second, wherever it is then.
-        adjust_text(texts, ax=panel, iter_lim=200)
+        every = [p["peak_mib"] for p in points], [p["epoch_s"] for p in points]
+        adjust_text(texts, *every, ax=panel, iter_lim=200)
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -7,7 +7,7 @@ their protocol, so that it says once what differs from the paper's, and copies c
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -68,6 +68,7 @@ _TOLD = {
     "ngram_buckets": "buckets of those",
     "phrases": "symbols of the longest phrases that are counted",
     "ngram_dropout": "dropout of what is counted",
+    "view_loss": "weight of each view's own loss",
     "local_ngrams": "letters of the longest n-grams in place",
     "local_buckets": "buckets of n-grams in place",
     "local_size": "size of their vectors",
@@ -158,11 +159,15 @@ class Group:
 
     def departures(self, dataset: str) -> list[str]:
         """What differs from the preset, in words: for the caption of every table."""
-        paper, ours = resolve(self.preset, {}), resolve(self.preset, self.settings_of(dataset))
+        return self.departures_in(resolve(self.preset, self.settings_of(dataset)).to_json())
+
+    def departures_in(self, config: Mapping[str, Any]) -> list[str]:
+        """What differs in that config, of a row that may have been run before a setting was."""
+        preset = resolve(self.preset, {}).to_json()
         told = [
-            f"{words} {_word(getattr(ours, name))} instead of {_word(getattr(paper, name))}"
+            f"{words} {_word(config[name])} instead of {_word(preset[name])}"
             for name, words in _TOLD.items()
-            if getattr(ours, name) != getattr(paper, name)
+            if config.get(name, preset[name]) != preset[name]
         ]
         cut = [f"documents cut at {self.longest:,} letters"] if self.longest else []
         return told + cut + list(self.notes)

@@ -27,7 +27,7 @@ from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
 from laconic.training.config import ConfigError
 from laconic.training.data import Part, RowSampler, halves
-from laconic.training.losses import document_losses
+from laconic.training.losses import document_losses, losses_of_views
 from laconic.training.machine import is_want_of_memory, peak_memory_mb
 from laconic.training.start import new_model, new_optimizer
 
@@ -109,8 +109,9 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     training = training.batched_for(model.config)
     losses = document_losses(config, labels, None)
 
-    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
-        return losses(outputs.float(), targets).mean()
+    def loss(batch: Batch) -> Tensor:
+        assert batch.labels is not None
+        return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss).mean()
 
     way = captured_training(model, None, loss) if cuda else _eager(model, loss)
     optimizer = new_optimizer(config, model)
@@ -170,13 +171,10 @@ class _Steps:
         return documents
 
 
-def _eager(
-    model: GrammarModel, loss: Callable[[Tensor, Tensor], Tensor]
-) -> Callable[[Batch], Tensor]:
+def _eager(model: GrammarModel, loss: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:
     def step(batch: Batch) -> Tensor:
-        assert batch.labels is not None
         model.zero_grad()
-        mean = loss(model(batch), batch.labels)
+        mean = loss(batch)
         mean.backward()  # type: ignore[no-untyped-call]
         return mean.detach()
 

@@ -36,17 +36,20 @@ def views_table(results: Results, groups: Sequence[Group]) -> list[str]:
 
 def views_caption(results: Results, groups: Sequence[Group]) -> str:
     """Return what has to be known of the table: settings, seeds, machines, from the results."""
-    trained = [
-        row
-        for name in _sets(groups)
+    found = [
+        (group, row)
+        for group in groups
+        for name in group.sets
         for method in VIEWS
         for row in results.of(name, method)
         if "protocol" in row
     ]
+    trained = [row for _, row in found]
     if not trained:
         pairs = [(name, group.departures(name)) for group in groups for name in group.sets]
         return f"No model has been trained yet. What will depart from the preset: {told(pairs)}."
-    pairs = [(row["dataset"], row["protocol"]["departures"]) for row in trained]
+    # Not as rows have them: the preset may have been another one then.
+    pairs = [(row["dataset"], group.departures_in(row["config"])) for group, row in found]
     seeds = Counter((row["dataset"], row["method"]) for row in trained).values()
     several = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
     machines = " and ".join(sorted({row["about"]["machine"] for row in trained}))

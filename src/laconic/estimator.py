@@ -75,6 +75,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         phrases: int = 4,
         ngram_buckets: int = 1 << 20,
         ngram_dropout: float = 0.0,
+        view_loss: float = 1.0,
         grammar_dropout: float = 0.0,
         max_epochs: int = 10,
         batch_size: int = 64,
@@ -107,6 +108,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         self.phrases = phrases
         self.ngram_buckets = ngram_buckets
         self.ngram_dropout = ngram_dropout
+        self.view_loss = view_loss
         self.grammar_dropout = grammar_dropout
         self.max_epochs = max_epochs
         self.batch_size = batch_size

@@ -28,13 +28,13 @@ _ROOM = 32  # nodes that a level has room for at least, and to a multiple of whi
 def captured_training(
     model: GrammarModel,
     autocast: torch.dtype | None = None,
-    loss: Callable[[Tensor, Tensor], Tensor] | None = None,
+    loss: Callable[[Batch], Tensor] | None = None,
 ) -> Captured:
     """Return a function of a batch: forward, loss and backward; it returns the loss.
 
     Gradients replace those of the batch before, so the optimizer's zero_grad is not needed.
-    `autocast` computes in that type where PyTorch thinks it safe. `loss` is a function of outputs
-    and labels; by default model.loss.
+    `autocast` computes in that type where PyTorch thinks it safe. `loss` is a function of a batch;
+    by default model.loss of what the model says.
 
     >>> step = captured_training(model)           # doctest: +SKIP
     >>> for batch in loader:                      # doctest: +SKIP
@@ -54,7 +54,7 @@ def captured_training(
             raise ValueError("training needs batches with labels")
         torch._foreach_zero_(gradients)
         with _mode(model, training=True), _autocast(autocast):
-            mean = (loss or model.loss)(model(batch), batch.labels)
+            mean = loss(batch) if loss else model.loss(model(batch), batch.labels)
         mean.backward()  # type: ignore[no-untyped-call]
         return mean.detach()
 

@@ -87,9 +87,16 @@ class GrammarModel(nn.Module, ModelHubMixin):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return float [B, outputs]: scores of classes or labels, or the values."""
-        if self.config.reads_sequences:
-            return self.predict_from(self.inputs(batch), batch)
-        return self._counted(batch)
+        first, *others = self.views(batch)
+        return sum(others, first)
+
+    def views(self, batch: Batch) -> list[Tensor]:
+        """Return what reading says, what counting says, or both: float [B, outputs] each.
+
+        Their sum is what the model says.
+        """
+        said = [self.read(self.inputs(batch), batch)] if self.config.reads_sequences else []
+        return said if self.bag is None else [*said, self._counted(batch)]
 
     def inputs(self, batch: Batch) -> Tensor:
         """Return what the sequence model reads, float [B, T, size]: a vector for each symbol."""
@@ -114,13 +121,8 @@ class GrammarModel(nn.Module, ModelHubMixin):
         parameters = list(self.composer.parameters())
         return compose_levels(cell, parameters, leaves, batch.children, batch.level_offsets)
 
-    def predict_from(self, inputs: Tensor, batch: Batch) -> Tensor:
-        """Return the outputs, given what the sequence model reads."""
-        outputs = self.read(inputs, batch)
-        return outputs if self.bag is None else outputs + self._counted(batch)
-
     def read(self, inputs: Tensor, batch: Batch) -> Tensor:
-        """Return the outputs as predict_from does, but for what n-grams add."""
+        """Return what reading says, given what the sequence model reads."""
         mask = batch.mask
         lengths = batch.node_lengths.index_select(0, batch.symbols.reshape(-1)).view(mask.shape)
         offsets = lengths.cumsum(1) - lengths

@@ -56,6 +56,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     # What mattered on imdb, and what did not: docs/accuracy.md.
     "accurate": {
         "composer": "grc",
+        "model": "both",
+        "ngrams": 10,
+        "ngram_buckets": 1 << 22,
+        "phrases": 0,
         "local_ngrams": 7,
         "local_buckets": 1 << 20,
         "local_size": 64,
@@ -86,6 +90,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "phrases": (0, 64),
     "ngram_buckets": (1, _MOST),
     "ngram_dropout": (0, math.nextafter(1, 0)),
+    "view_loss": (0, 1e3),
     "grammar_dropout": (0, 0.5),
     "epochs": (1, 1 << 31),
     "batch_size": (1, 1 << 31),
@@ -147,6 +152,7 @@ class TrainingConfig:
     phrases: int = _says(4, "Symbols of the longest phrases that are counted; 0: none.")
     ngram_buckets: int = _says(1 << 20, "Columns that n-grams are hashed to, and as many phrases.")
     ngram_dropout: float = _says(0.0, "Share of a document's n-grams left out while training.")
+    view_loss: float = _says(1.0, "both: weight of the loss of each view alone; their sum's is 1.")
     grammar_dropout: float = _says(0.0, "Share of symbols that training expands at random.")
     compile: bool = _says(False, "Compile the composer's cell.")
     task: Literal["auto", "classification", "multilabel", "regression"] = _says(

@@ -27,7 +27,7 @@ from laconic.nn.graphs import captured_training
 from laconic.training.checkpoint import Position
 from laconic.training.config import TrainingConfig
 from laconic.training.data import Labels, Part, RowSampler, halves
-from laconic.training.losses import Losses, class_weights, document_losses
+from laconic.training.losses import Losses, class_weights, document_losses, losses_of_views
 from laconic.training.machine import accelerator_for, peak_memory_mb, told_of_memory
 from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.schedule import learning_rate
@@ -254,8 +254,8 @@ def _gradients(
             batch = batch.to(device, non_blocking=True)
             assert batch.labels is not None
             with accelerator.autocast():
-                outputs = model(batch)
-            each = losses(outputs.float(), batch.labels)
+                views = [view.float() for view in model.views(batch)]
+            each = losses_of_views(losses, views, batch.labels, config.view_loss)
             if by_document is not None and batch.rows is not None:
                 each = each * by_document[batch.rows]
             loss = each.sum()
@@ -296,7 +296,13 @@ def _captured(
     config: TrainingConfig, model: GrammarModel, losses: Losses, largest: Batch
 ) -> Gradients:
     autocast = torch.bfloat16 if config.precision == "bf16" else None
-    step = captured_training(model, autocast, lambda o, y: losses(o.float(), y).mean())
+
+    def mean_loss(batch: Batch) -> Tensor:
+        assert batch.labels is not None
+        views = [view.float() for view in model.views(batch)]
+        return losses_of_views(losses, views, batch.labels, config.view_loss).mean()
+
+    step = captured_training(model, autocast, mean_loss)
     first = [largest]
 
     def gradients(group: list[Batch]) -> tuple[Tensor, Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 from laconic.training.config import ConfigError, TrainingConfig
 from laconic.training.data import Labels
 
-__all__ = ["Losses", "class_weights", "document_losses"]
+__all__ = ["Losses", "class_weights", "document_losses", "losses_of_views"]
 
 Losses: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """outputs float [B, K], labels [B] or [B, K] to the losses of the documents, float [B]."""
@@ -48,6 +48,26 @@ def document_losses(config: TrainingConfig, labels: Labels, weights: Tensor | No
         "multilabel": multilabel,
         "regression": regression,
     }[labels.task]
+
+
+def losses_of_views(
+    losses: Losses, views: Sequence[Tensor], labels: Tensor, weight: float
+) -> Tensor:
+    """Return the losses, float [B], of the sum of views, and with that weight of each view alone.
+
+    A view alone stands for all of them, as often as there are any. Without losses of their own, the
+    view that learns first, which is the one that counts, leaves the others little to learn.
+
+    >>> outputs, labels = torch.tensor([[1.0, 0.0]]), torch.tensor([0])
+    >>> alike = losses_of_views(F.cross_entropy, [outputs, outputs], labels, weight=1.0)
+    >>> torch.isclose(alike, F.cross_entropy(2 * outputs, labels))
+    tensor(True)
+    """
+    together = losses(sum(views[1:], views[0]), labels)
+    if len(views) == 1 or not weight:
+        return together
+    alone = [weight * losses(len(views) * view, labels) for view in views]
+    return sum(alone, together) / (1 + weight * len(views))
 
 
 def class_weights(targets: np.ndarray[tuple[int], np.dtype[np.int64]], classes: int) -> Tensor:
