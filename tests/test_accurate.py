@@ -1,4 +1,4 @@
-"""The experiment of the preset accurate: rows of a bundled sample, and the page."""
+"""The experiment of the presets accurate and both: rows of a bundled sample, and the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_page_shows_the_newest_results() -> None:
 
 
 def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PRESETS, "accurate", PRESETS["accurate"] | SMALL)
+    monkeypatch.setitem(PRESETS, "both", PRESETS["both"] | SMALL)
     monkeypatch.chdir(tmp_path)
     results, paper = tmp_path / "results", tmp_path / "paper"
     rows = rows_of("bacteria", ["both", "sequence"], ["repair", "none"], [3])
@@ -44,11 +44,11 @@ def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_rows_of_the_papers_grid_count_if_they_are_of_the_preset(tmp_path: Path) -> None:
     results, paper = tmp_path / "results", tmp_path / "paper"
     for seed, more in enumerate(({}, {}, {"epochs": 99})):
-        of_preset = PRESETS["accurate"] | {"device": "cuda"} | more
+        of_preset = PRESETS["both"] | {"device": "cuda"} | more
         row = {"dataset": "imdb", "method": "both-repair", "model": "both", "seed": seed}
         row |= {"test": {"accuracy": 0.9 + seed / 100}, "config": of_preset, "processes": 5}
         write(path_of(paper, "imdb", "both-repair", seed), row)
-    assert "| `accurate`, Re-Pair | 90.50 ± 0.71 | 2 | – | – |" in report(results, "imdb", paper)
+    assert "| `both`, Re-Pair | 90.50 ± 0.71 | 2 | – | – |" in report(results, "imdb", paper)
     row |= {"seed": 0, "processes": 1, "epochs": {"seconds": [2.0, 3.0]}, "peak_memory_mb": 77}
     write(path_of(results, "imdb", "both-repair", 0), row)  # alone, and 92 %
-    assert "| `accurate`, Re-Pair | 91.50 ± 0.71 | 2 | 5 | 77 |" in report(results, "imdb", paper)
+    assert "| `both`, Re-Pair | 91.50 ± 0.71 | 2 | 5 | 77 |" in report(results, "imdb", paper)
