@@ -27,7 +27,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Scores: TypeAlias = npt.NDArray[np.float64]
 Learner: TypeAlias = Callable[..., tuple[Scores, Figures]]
 
-STRENGTHS = (1.0, 10.0, 100.0)  # C of the logistic regression
+STRENGTHS = (1.0, 10.0, 100.0, 1_000.0)  # C of the logistic regression
 RIDGES = (1e1, 1e2, 1e3, 1e4)
 MOST_FEATURES = 300_000
 NEAREST_TRAIN, NEAREST_TEST, NEIGHBOURS = 1_000, 200, 3

@@ -133,7 +133,7 @@ class TrainingConfig:
     laconic.training.config.ConfigError: epochs must be from 1 to 2147483648, not 0
     """
 
-    preset: str | None = _says(None, "paper-text, paper-dna, fast, accurate or both; the rest wins.")
+    preset: str | None = _says(None, "fast, accurate, both, paper-text or paper-dna; flags win.")
     composer: str = _says("grc", "grc, dual_gru, mlp, tree_lstm or linear_recurrence.")
     embedding_size: int = _says(200, "Size of the composer's vectors.")
     sequence_model: str = _says("lstm", "lstm, gru, rnn, cnn or transformer.")
