@@ -378,6 +378,13 @@ def test_counting_in_bf16_and_with_other_tasks() -> None:
     assert lists.history[-1]["valid"]["micro_f1"] > 0.85
     rounded = train(numbers, replace(config, precision="bf16", model="both"))
     assert rounded.history[-1]["valid"]["r2"] > 0.5
+    views = train(Corpus.from_documents(texts, several), replace(config, model="both"))
+    assert views.history[-1]["valid"]["micro_f1"] > 0.85
+    half = np.repeat([0.0, 2.0], 75)
+    weighed = train(
+        Corpus.from_documents(texts, shares > 0.5), replace(config, model="both"), weights=half
+    )
+    assert weighed.history[-1]["valid"]["accuracy"] > 0.7
     nothing = Corpus.from_documents(["a", "b", "", "c"], [0, 1, 0, 1])
     empty = train(nothing, replace(config, holdout=0.0))
     assert empty.model.config.ngram_rows == 0, "no n-gram is in two documents"

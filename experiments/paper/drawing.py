@@ -46,9 +46,7 @@ def draw_memory(points: Sequence[Figures], path: Path) -> None:
             panel.set(title=title, **_scales(some))
             panel.set(xlabel="peak memory of a step, MiB", ylabel="seconds per epoch")
             _panel(panel, some)
-            if some:
-                _plain_numbers(panel.xaxis)
-                _plain_numbers(panel.yaxis)
+            _plain_numbers(panel, some)
         handles, names = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
         _save(figure, path)
@@ -69,15 +67,15 @@ def draw_complexity(found: Iterable[tuple[str, Sequence[Figures]]], path: Path) 
                     xs = [p["rules"] + p["sequence"] for p in some]
                     panel.plot(xs, [p[key] for p in some], line, marker=marker, label=name)
                     for x, p in zip(xs, some, strict=True):
-                        if codec == "repair" or p["share"] == 0:
+                        if codec == "repair" or (codec == "none" and p["share"] == 0):
                             told, at = f"{100 * p['share']:.0f} %", (x, p[key])
-                            beside = {"xytext": (4, -9), "textcoords": "offset points"}
-                            panel.annotate(told, at, fontsize=7, **beside)
+                            beside = {"xytext": (-4, 5), "textcoords": "offset points"}
+                            panel.annotate(told, at, fontsize=7, ha="right", **beside)
+                measured = [p for p in points if p[key] > 0]
                 panel.set(xlabel="rules + symbols of the sequence", ylabel=label)
-                panel.set(title=device.split(",")[0])
-                panel.set(**_scales([p for p in points if p[key] > 0]))
-                _plain_numbers(panel.xaxis)
-                _plain_numbers(panel.yaxis)
+                panel.set(title=device.split(",")[0], **_scales(measured))
+                panel.margins(0.12)
+                _plain_numbers(panel, measured)
         figure.axes[0].legend(frameon=False)
         _save(figure, path)
 
@@ -109,11 +107,15 @@ def _scales(points: Sequence[Figures]) -> dict[str, Any]:
     return {"xscale": "log", "yscale": "log"} if points else {}
 
 
-def _plain_numbers(axis: Any) -> None:
-    """Write 200 instead of 2 × 10², and no more of them than there is room for."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
-    axis.set_minor_formatter(NullFormatter())
+def _plain_numbers(panel: Any, points: Sequence[Figures]) -> None:
+    """Write 200 instead of 2 × 10², and no more numbers than there is room for."""
+    if not points:
+        return
+    for axis in (panel.xaxis, panel.yaxis):
+        least, most = axis.get_view_interval()
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 100 * least else (1,)))
+        axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _panel(panel: Any, points: Sequence[Figures]) -> None:

@@ -18,9 +18,12 @@ Figures = dict[str, Any]
 RESULTS = Path(__file__).parent.parent / "results" / "paper"
 
 
-def about(module: str = "experiments.paper") -> Figures:
+def about() -> Figures:
     """Return command, commit, date, versions and machine, a GPU named if torch has one."""
     found = describe()
+    # Processes of a pool know what began them as well.
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    module = main.name.removesuffix(".__main__") if main else "experiments.paper"
     # Where a machine keeps its folders says nothing to others.
     given = [re.sub(r"(?<![^=])/\S*/", "", each) for each in sys.argv[1:]]
     found["command"] = " ".join([f"python -m {module}", *given])

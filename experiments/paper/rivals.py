@@ -28,7 +28,7 @@ Scores: TypeAlias = npt.NDArray[np.float64]
 Learner: TypeAlias = Callable[..., tuple[Scores, Figures]]
 
 STRENGTHS = (1.0, 10.0, 100.0, 1_000.0)  # C of the logistic regression
-RIDGES = (1e1, 1e2, 1e3, 1e4)
+RIDGES = (1e2, 1e3, 1e4, 1e5)
 MOST_FEATURES = 300_000
 NEAREST_TRAIN, NEAREST_TEST, NEIGHBOURS = 1_000, 200, 3
 

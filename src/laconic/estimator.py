@@ -244,8 +244,9 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     stays. `preset` is one of laconic.training.config's; parameters that are not at their default
     win over it. With `local_ngrams`, n-grams of up to so many letters are read with the symbols
     they end in. `model` "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to
-    `phrases` symbols, instead of reading sequences; "both" adds the two. `settings` are more fields
-    of TrainingConfig. `verbose` prints a line per epoch.
+    `phrases` symbols, instead of reading sequences; "both" adds the two, and trains each by a loss
+    of its own, too, with the weight `view_loss`. `settings` are more fields of TrainingConfig.
+    `verbose` prints a line per epoch.
 
     After fit: classes_ (sorted), model_ (a GrammarModel: save_pretrained writes it), codec_,
     alphabet_, labels_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (from 1).

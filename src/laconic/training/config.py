@@ -64,7 +64,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "holdout": 0.1,
     },
 }
-# The most accurate on twelve of the fourteen sets of docs/results.md.
+# What also counts is more accurate: docs/results.md, Two views.
 PRESETS["both"] = PRESETS["accurate"] | {
     "model": "both",
     "ngrams": 10,

@@ -254,7 +254,7 @@ def _gradients(
             batch = batch.to(device, non_blocking=True)
             assert batch.labels is not None
             with accelerator.autocast():
-                views = [view.float() for view in model.views(batch)]
+                views = model.views(batch)
             each = losses_of_views(losses, views, batch.labels, config.view_loss)
             if by_document is not None and batch.rows is not None:
                 each = each * by_document[batch.rows]
@@ -299,8 +299,7 @@ def _captured(
 
     def mean_loss(batch: Batch) -> Tensor:
         assert batch.labels is not None
-        views = [view.float() for view in model.views(batch)]
-        return losses_of_views(losses, views, batch.labels, config.view_loss).mean()
+        return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss).mean()
 
     step = captured_training(model, autocast, mean_loss)
     first = [largest]

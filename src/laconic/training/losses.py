@@ -53,16 +53,17 @@ def document_losses(config: TrainingConfig, labels: Labels, weights: Tensor | No
 def losses_of_views(
     losses: Losses, views: Sequence[Tensor], labels: Tensor, weight: float
 ) -> Tensor:
-    """Return the losses, float [B], of the sum of views, and with that weight of each view alone.
+    """Return float [B]: the mean of the loss of the views' sum, and with `weight` of each alone.
 
-    A view alone stands for all of them, as often as there are any. Without losses of their own, the
-    view that learns first, which is the one that counts, leaves the others little to learn.
+    A view alone is taken for all of them, as if the others said the same. Without losses of their
+    own, the view that learns first, which is the one that counts, leaves the others less to learn.
 
-    >>> outputs, labels = torch.tensor([[1.0, 0.0]]), torch.tensor([0])
-    >>> alike = losses_of_views(F.cross_entropy, [outputs, outputs], labels, weight=1.0)
-    >>> torch.isclose(alike, F.cross_entropy(2 * outputs, labels))
-    tensor(True)
+    >>> def squares(outputs, labels): return (outputs[:, 0] - labels) ** 2
+    >>> read, counted = torch.tensor([[1.0]]), torch.tensor([[0.0]])
+    >>> losses_of_views(squares, [read, counted], torch.ones(1), weight=0.5)    # (0 + ½ + ½) / 2
+    tensor([0.5000])
     """
+    views = [view.float() for view in views]
     together = losses(sum(views[1:], views[0]), labels)
     if len(views) == 1 or not weight:
         return together
