@@ -107,7 +107,7 @@ def report(results: Path, dataset: str = "imdb", paper: Path = PAPER) -> str:
         "sequence-none": '`accurate`, `codec="none"` (characters)',
         "both-repair": "`both`, Re-Pair",
         "both-none": '`both`, `codec="none"` (characters)',
-        "ngram-repair": "`both`, `--model ngram`",
+        "ngram-repair": "`--preset both --model ngram`: counts only",
         WORDS: "word 1-2-grams, TF-IDF, logistic regression",
     }
     lines = [

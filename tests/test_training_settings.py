@@ -64,6 +64,8 @@ def test_settings_from_toml(tmp_path: Path) -> None:
     config = TrainingConfig.from_toml(path)
     assert (config.preset, config.width, config.embedding_size) == ("fast", 99, 64)
     path.write_text("epoch = 3\n")
+    with pytest.raises(ConfigError, match=r"none.toml: No such file or directory"):
+        TrainingConfig.from_toml(tmp_path / "none.toml")
     with pytest.raises(ConfigError, match=r"big.toml: no setting 'epoch'; did you mean 'epochs'"):
         TrainingConfig.from_toml(path)
     path.write_text("epochs = = 3\n")

@@ -48,8 +48,8 @@ n-grams are scikit-learn's, on the same documents; the held-out part chooses the
 × characters: how many times as fast as characters it trains, alone on the GPU; (n/n'): how many times fewer symbols it reads.
 """
 VIEWS = """A document can be read (*sequence*: grc and a Bi-LSTM over its symbols, each with the n-grams that end in it), counted (*ngram*: a
-linear model of its n-grams, trained by gradients) or *both*, the sum of the two, which is trained as a whole and each
-part alone ([how](models.md#n-grams-beside-sequences)); all with Re-Pair, the preset `both` and the same 10 % of train held out. *Linear n-grams* is what a
+linear model of its n-grams, trained by gradients) or *both*, the sum of the two, trained by its loss and those of
+the two ([how](models.md#n-grams-beside-sequences)); all with Re-Pair, the preset `both` and the same 10 % of train held out. *Linear n-grams* is what a
 practitioner has: `GrammarVectorizer`'s TF-IDF of the n-grams that *ngram* counts (the most frequent ones, as many as it has buckets
 for) and scikit-learn's logistic regression, whose C the held-out part chooses. Letters, buckets, rates and epochs were chosen for *ngram* and *both*, and
 the losses of parts introduced, by runs of one to three seeds whose test accuracies were seen, so take their figures for a little too good.

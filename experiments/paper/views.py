@@ -80,7 +80,7 @@ def about_views(results: Results, groups: Sequence[Group]) -> list[str]:
         if values:
             mean = statistics.mean(values)
             passes = "passes" if mean >= wanted else "does **not** pass"
-            lines.append(f"On {name}, both has {mean:.2f} % and {passes} {wanted:g} %.")
+            lines.append(f"On {name}, both has {mean:.2f} % and {passes} our aim of {wanted:g} %.")
     return [f"- {line}" for line in lines]
 
 

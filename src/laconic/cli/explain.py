@@ -204,10 +204,10 @@ def _print_document(found: Explanation) -> None:
     console.print(text)
     _print_phrases("strongest phrases", found.phrases()[:_STRONGEST], "score")
     if found.ngrams:
-        _print_phrases("strongest n-grams", found.ngrams[:_STRONGEST], "score")
+        _print_phrases("strongest n-grams", found.ngrams[:_STRONGEST], "score", "n-gram")
 
 
-def _print_phrases(title: str, phrases: Sequence[Phrase], score: str) -> None:
+def _print_phrases(title: str, phrases: Sequence[Phrase], score: str, kind: str = "phrase") -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -217,7 +217,7 @@ def _print_phrases(title: str, phrases: Sequence[Phrase], score: str) -> None:
     table = Table(title=Text(title), title_justify="left", box=None)
     table.add_column(score, justify="right")
     table.add_column("times", justify="right")
-    table.add_column("phrase")
+    table.add_column(kind)
     for phrase in phrases:
         shown = Text(repr(phrase.text) + shared(phrase))
         table.add_row(f"{phrase.score:+.4f}", f"{phrase.count:,}", shown)

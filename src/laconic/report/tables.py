@@ -26,10 +26,13 @@ def listed(kind: str, names: Sequence[str]) -> str:
 
     >>> listed("codec", ["repair", "", "none", "repair"]), listed("codec", ["lzd"])
     ('codecs repair and none', 'codec lzd')
+    >>> listed("n-grams", ["1–10", "1–5"])
+    'n-grams 1–10 and 1–5'
     """
     different = list(dict.fromkeys(filter(None, names)))
     last = " and ".join(filter(None, [", ".join(different[:-1]), *different[-1:]]))
-    return f"{kind}{'s' if len(different) > 1 and kind else ''} {last}".strip() if different else ""
+    more = "s" if len(different) > 1 and kind and not kind.endswith("s") else ""
+    return f"{kind}{more} {last}".strip() if different else ""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], **attributes: str) -> Html:

@@ -244,6 +244,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         with Path(path).open("rb") as file:
             given = tomllib.load(file)
         resolve(given.get("preset"), given)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
     except (ConfigError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: {error}") from None
     return given
