@@ -162,7 +162,7 @@ class Group:
         return self.departures_in(resolve(self.preset, self.settings_of(dataset)).to_json())
 
     def departures_in(self, config: Mapping[str, Any]) -> list[str]:
-        """What differs in that config, of a row that may have been run before a setting was."""
+        """What differs in the config of a finished row, which may lack settings that came later."""
         preset = resolve(self.preset, {}).to_json()
         told = [
             f"{words} {_word(config[name])} instead of {_word(preset[name])}"

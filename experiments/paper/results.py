@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parent.parent / "results" / "paper"
 def about() -> Figures:
     """Return command, commit, date, versions and machine, a GPU named if torch has one."""
     found = describe()
-    # Processes of a pool know what began them as well.
+    # A process of a pool was begun by no module of its own, and only experiments.paper has pools.
     main = getattr(sys.modules["__main__"], "__spec__", None)
     module = main.name.removesuffix(".__main__") if main else "experiments.paper"
     # Where a machine keeps its folders says nothing to others.
