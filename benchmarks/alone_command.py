@@ -40,8 +40,8 @@ def main() -> None:
 
 def watch() -> dict[str, Any]:
     """Note from now on when the codec runs, and when the corpus is built."""
-    from laconic import worker
     from laconic.codecs import compress_symbols
+    from laconic.corpus import worker
     from laconic.engines import build
 
     figures: dict[str, Any] = {"spans": []}

@@ -29,7 +29,7 @@ from machine import describe
 
 import laconic
 from laconic.codecs import compress_symbols
-from laconic.readers import ReadOptions, read
+from laconic.formats import ReadOptions, read
 
 Figures = dict[str, Any]
 COLUMNS = ["--no-header", "--text", "1", "--label", "0"]

@@ -81,7 +81,7 @@ void for_each_document(std::size_t count, Do work) {
 }  // namespace
 
 NB_MODULE(_core, m) {
-    nb::exception<GrammarError>(m, "GrammarError", PyExc_ValueError);
+    nb::exception<GrammarError>(m, "GrammarError", nb::module_::import_("laconic.errors").attr("InputError"));
     bind_ngrams(m);
 
     const auto bind_compress = [&]<class Letter>(Letter) {

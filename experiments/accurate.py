@@ -21,7 +21,7 @@ from experiments.paper.corpora import documents
 from experiments.paper.grid import MODELS, Group, Method, Row
 from experiments.paper.results import RESULTS as PAPER
 from experiments.paper.results import Figures, about, path_of, rows_in, write
-from laconic.training.config import resolve
+from laconic.training.settings import resolve
 
 RESULTS = Path(__file__).parent / "results" / "accurate"
 REPORT = Path(__file__).parent.parent / "docs" / "accuracy.md"

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from laconic import Alphabet, Codec, Corpus, compress_many
 from laconic.estimator import GrammarClassifier, GrammarRegressor
 from laconic.nn import GrammarModel
-from laconic.training.config import TrainingConfig
+from laconic.training.settings import TrainingConfig
 
 TINY: dict[str, Any] = {
     "embedding_size": 8,

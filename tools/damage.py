@@ -20,7 +20,7 @@ from thrift_integers import EDGES, integers_of, varint, with_other_integer, zigz
 
 from laconic import samples
 from laconic.corpus import Corpus
-from laconic.format import table_of
+from laconic.corpus.schema import table_of
 
 DOCUMENTS, SHARDS = 240, 3
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from experiments.paper.grid import ROWS, Row, chosen, groups, rows
 from experiments.paper.layouts import DataError
 from experiments.paper.results import RESULTS, path_of
-from laconic.training.config import ConfigError
+from laconic.training.settings import ConfigError
 
 BUILD = Path("build") / "paper"
 DEFAULT_GROUPS = ("dna", "traces", "text", "pinyin")  # in the order of their rows

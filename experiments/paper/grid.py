@@ -15,7 +15,7 @@ from typing import Any, cast, get_args
 
 from experiments.paper.data import DATASETS
 from laconic.codecs import CodecName
-from laconic.training.config import ConfigError, TrainingConfig, resolve
+from laconic.training.settings import ConfigError, TrainingConfig, resolve
 
 __all__ = [
     "COMPOSERS",

@@ -25,7 +25,7 @@ from experiments.paper.corpora import CACHE, corpora, symbols
 from experiments.paper.grid import Row
 from experiments.paper.results import RESULTS, path_of
 from experiments.paper.training import LEFT, in_words, run_row
-from laconic.training.config import TrainingConfig
+from laconic.training.settings import TrainingConfig
 
 __all__ = ["longest_first", "run_in_processes", "sharing"]
 

@@ -17,9 +17,9 @@ from experiments.paper.data import DATASETS
 from experiments.paper.grid import Group
 from experiments.paper.layouts import Documents
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
-from laconic.training.config import TrainingConfig, resolve
 from laconic.training.data import Labels, split
 from laconic.training.metrics import evaluate_outputs, summary
+from laconic.training.settings import TrainingConfig, resolve
 
 __all__ = ["RIVALS", "run_rival", "run_rivals"]
 

@@ -25,10 +25,10 @@ from laconic.batching import Batch, LengthSampler
 from laconic.batching import batches as loader
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
-from laconic.training.config import ConfigError
 from laconic.training.data import Part, RowSampler, halves
 from laconic.training.losses import document_losses, losses_of_views
 from laconic.training.machine import is_want_of_memory, peak_memory_mb
+from laconic.training.settings import ConfigError
 from laconic.training.start import new_model, new_optimizer
 
 __all__ = ["METHODS", "SETS", "measure_speed"]

@@ -19,11 +19,11 @@ from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
 from laconic.batching import GrammarDataset
-from laconic.training.config import TrainingConfig
 from laconic.training.data import Part, split
 from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
 from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.run import Run, RunError
+from laconic.training.settings import TrainingConfig
 
 __all__ = ["LEFT", "in_words", "run_row", "run_rows"]
 

@@ -18,7 +18,7 @@ from laconic.grammar import Grammar, GrammarError, Grammars
 if TYPE_CHECKING:
     from laconic.corpus import Corpus, CorpusError
     from laconic.estimator import GrammarClassifier, GrammarRegressor
-    from laconic.vectorizer import GrammarVectorizer
+    from laconic.features.vectorizer import GrammarVectorizer
 
 __all__ = [
     "Alphabet",
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(estimator, name)
     if name == "GrammarVectorizer":
-        from laconic import vectorizer
+        from laconic.features.vectorizer import GrammarVectorizer
 
-        return vectorizer.GrammarVectorizer
+        return GrammarVectorizer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from laconic.errors import InputError
+
 __all__ = [
     "Alphabet",
     "AlphabetError",
@@ -44,20 +46,11 @@ _JSON_FIELDS: dict[str, dict[str, type]] = {
 }
 
 
-class AlphabetError(ValueError):
+class AlphabetError(InputError):
     """A document, symbols or JSON that an alphabet cannot read.
 
-    `document` and `position` count from 0, in characters (in bytes for bad UTF-8); either is None
-    where it does not apply. `reason` is the message without them.
+    `document` and `position` count from 0, the latter in characters (in bytes for bad UTF-8).
     """
-
-    def __init__(
-        self, reason: str, *, document: int | None = None, position: int | None = None
-    ) -> None:
-        self.reason, self.document, self.position = reason, document, position
-        places = {"document": document, "position": position}
-        where = ", ".join(f"{word} {at}" for word, at in places.items() if at is not None)
-        super().__init__(f"{where}: {reason}" if where else reason)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -126,7 +119,7 @@ class Alphabet:
         Raises ValueError for max_size or min_count below 1, and as encode_many does for documents.
         """
         if (max_size is not None and max_size < 1) or min_count < 1:
-            raise ValueError(f"{max_size=} and {min_count=} must be at least 1")
+            raise InputError(f"{max_size=} and {min_count=} must be at least 1")
         counts = np.zeros(_CODE_POINTS, np.int64)
         for number, document in enumerate(_several(texts, "learn")):
             codes = _code_points(as_text(document, number))
@@ -142,7 +135,7 @@ class Alphabet:
         """Return the alphabet "bytes", "zhang", "dna" or "dna_n"; ValueError for another name."""
         names = ("bytes", "zhang", "dna", "dna_n")
         if name not in names:
-            raise ValueError(f"no alphabet is named {name!r}; the names are {', '.join(names)}")
+            raise InputError(f"no alphabet is named {name!r}; the names are {', '.join(names)}")
         if name == "bytes":
             return cls.bytes()
         return cls.zhang() if name == "zhang" else cls.dna("letter" if name == "dna_n" else "error")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laconic._core import GrammarError
+from laconic.errors import NoDocumentError
 
 __all__ = [
     "Int32s",
@@ -55,7 +56,7 @@ def row_numbers(rows: npt.ArrayLike, count: int) -> Int64s:
         raise TypeError("rows must be integers in one dimension")
     out = (wanted < -count) | (wanted >= count)
     if out.any():
-        raise IndexError(f"document {wanted[out.argmax()]} of {count}")
+        raise NoDocumentError(f"document {wanted[out.argmax()]} of {count}")
     return wanted.astype(np.int64) % max(1, count)
 
 

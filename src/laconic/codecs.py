@@ -13,6 +13,7 @@ import numpy.typing as npt
 from laconic import _core
 from laconic.alphabet import BYTES_LIKE, Alphabet, Document, Symbols, as_alphabet
 from laconic.arrays import alphabet_size_of
+from laconic.errors import InputError
 from laconic.grammar import Grammar, GrammarError, Grammars, trusted_grammars
 
 __all__ = ["Codec", "compress", "compress_many"]
@@ -66,19 +67,19 @@ class Codec:
     def __post_init__(self) -> None:
         if self.name not in get_args(CodecName):
             names = ", ".join(get_args(CodecName))
-            raise ValueError(f"no codec is named {self.name!r}; the names are {names}")
+            raise InputError(f"no codec is named {self.name!r}; the names are {names}")
         for option, least in (("min_count", 2), ("max_rules", 0), ("max_expansion", 1)):
             value = getattr(self, option)
             if value is None and option != "min_count":
                 continue
             if not _is_integer(value) or value < least:
-                raise ValueError(f"{option} must be an integer of at least {least}, not {value!r}")
+                raise InputError(f"{option} must be an integer of at least {least}, not {value!r}")
         if self.letters not in ("known", "seen"):
-            raise ValueError(f'letters must be "known" or "seen", not {self.letters!r}')
+            raise InputError(f'letters must be "known" or "seen", not {self.letters!r}')
         for field in fields(self)[1:]:
             foreign = field.name not in _OPTIONS[self.name]
             if foreign and getattr(self, field.name) != field.default:
-                raise ValueError(f"{field.name} is not an option of {self.name!r}")
+                raise InputError(f"{field.name} is not an option of {self.name!r}")
 
 
 def compress(
@@ -133,7 +134,7 @@ def compress_many(
     if threads is None:
         threads = processors()
     elif not _is_integer(threads) or not 1 <= threads <= MOST_THREADS:
-        raise ValueError(f"threads must be an integer from 1 to {MOST_THREADS}, not {threads!r}")
+        raise InputError(f"threads must be an integer from 1 to {MOST_THREADS}, not {threads!r}")
     if isinstance(documents, _TEXT):
         raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
     parts: list[Any] = list(documents)
@@ -182,14 +183,14 @@ def as_codec(codec: CodecName | Codec, options: Options) -> Codec:
             raise TypeError(f"no option is named {option!r}; the options of codecs are {names}")
     if isinstance(codec, Codec):
         if options:
-            raise ValueError(f"pass options to Codec, not beside it: {', '.join(sorted(options))}")
+            raise InputError(f"pass options to Codec, not beside it: {', '.join(sorted(options))}")
         return codec
     return Codec(codec, **options)
 
 
 def _alphabet_of_text(alphabet: str | Alphabet, alphabet_size: int | None) -> Alphabet:
     if alphabet_size is not None:
-        raise ValueError("alphabet_size is for documents of integers; text is read with alphabet")
+        raise InputError("alphabet_size is for documents of integers; text is read with alphabet")
     return as_alphabet(alphabet)
 
 
@@ -214,7 +215,7 @@ def _terminals(document: npt.ArrayLike, what: str) -> Symbols:
 
 def _alphabet_size(symbols: Symbols, alphabet_size: int | None, alphabet: str | Alphabet) -> int:
     if alphabet not in ("bytes", Alphabet.bytes()):
-        raise ValueError("alphabet is for text; integers are terminals already")
+        raise InputError("alphabet is for text; integers are terminals already")
     if alphabet_size is not None:
         return alphabet_size_of(alphabet_size)
     if symbols.size == 0:

@@ -11,8 +11,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-try:
+from laconic.alphabet import Alphabet, as_alphabet
+from laconic.batching import GrammarDataset
+from laconic.codecs import Codec, CodecName, as_codec, compress_many
+from laconic.corpus import Corpus
+from laconic.corpus.documents import Documents, documents_of, is_missing
+from laconic.errors import InputError, needs
+from laconic.grammar import Grammars
+from laconic.inference.predictor import Predictor
+from laconic.nn import GrammarModel, ModelConfig
+from laconic.training.data import Class, Labels
+from laconic.training.loop import Progress, train
+from laconic.training.settings import TrainingConfig, resolve
+
+with needs("an estimator", "sklearn", "scikit-learn"):
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.preprocessing import LabelEncoder
     from sklearn.utils import (
@@ -23,22 +37,6 @@ try:
     )
     from sklearn.utils.multiclass import type_of_target
     from sklearn.utils.validation import assert_all_finite, check_is_fitted
-except ModuleNotFoundError:
-    reason = "estimators need scikit-learn: pip install scikit-learn, or 'laconic[sklearn]'"
-    raise ModuleNotFoundError(reason) from None
-import torch
-
-from laconic.alphabet import Alphabet, as_alphabet
-from laconic.batching import GrammarDataset
-from laconic.codecs import Codec, CodecName, as_codec, compress_many
-from laconic.corpus import Corpus
-from laconic.documents import Documents, documents_of, is_missing
-from laconic.grammar import Grammars
-from laconic.nn import GrammarModel, ModelConfig
-from laconic.training.config import TrainingConfig, resolve
-from laconic.training.data import Class, Labels
-from laconic.training.loop import Progress, train
-from laconic.training.predict import Predictor
 
 __all__ = ["GrammarClassifier", "GrammarRegressor"]
 
@@ -164,13 +162,13 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Documents, Any, Weights | None]:
         """Return documents, targets and weights as fit takes them, without those of weight 0."""
         if y is None:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; of a "
                 "corpus, pass corpus.labels"
             )
         documents = documents_of(X)
         if len(documents) == 0:
-            raise ValueError("X holds no documents: 0 samples; at least one is needed")
+            raise InputError("X holds no documents: 0 samples; at least one is needed")
         y = y.to_pylist() if hasattr(y, "to_pylist") else y
         check_consistent_length(documents, y)
         if sample_weight is None:
@@ -199,7 +197,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
             else:
                 grammars = compress_many(documents, codec, alphabet=alphabet)
         if grammars.alphabet_size != alphabet.size:
-            raise ValueError(
+            raise InputError(
                 f"the grammars are over {grammars.alphabet_size} terminals, {alphabet!r} has "
                 f"{alphabet.size}; pass the alphabet they were compressed with"
             )
@@ -241,7 +239,7 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     then replace the parameters; y are classes, or zeros and ones [N, K] for K labels of which a
     document may have several. The share `holdout` of the documents tells which epoch was best, and
     fit stops after `patience` epochs that were not better; with holdout=0 the last epoch's model
-    stays. `preset` is one of laconic.training.config's; parameters that are not at their default
+    stays. `preset` is one of laconic.training.settings's; parameters that are not at their default
     win over it. With `local_ngrams`, n-grams of up to so many letters are read with the symbols
     they end in. `model` "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to
     `phrases` symbols, instead of reading sequences; "both" adds the two, and trains each by a loss
@@ -286,10 +284,10 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
             numbers, classes = encoder.fit_transform(column_or_1d(y, warn=True)), encoder.classes_
             if len(classes) < 2:
                 only = classes.tolist()[0]
-                raise ValueError(f"y has one class only, {only!r}; a classifier needs two classes")
+                raise InputError(f"y has one class only, {only!r}; a classifier needs two classes")
             labels = Labels("classification", _names(classes))
         else:
-            raise ValueError(
+            raise InputError(
                 f"Unknown label type: {kind}. y must be one class for each document, or zeros and "
                 "ones [N, K] (see MultiLabelBinarizer); GrammarRegressor predicts numbers"
             )
@@ -348,7 +346,7 @@ def _check_labels(y: Any) -> None:
     values = np.zeros(0) if hasattr(y, "toarray") else np.asarray(y, dtype=object)
     for row, value in enumerate(values if values.ndim == 1 else ()):
         if is_missing(value):
-            raise ValueError(f"document {row} has no label; give it one, or leave it out")
+            raise InputError(f"document {row} has no label; give it one, or leave it out")
 
 
 def _names(classes: npt.NDArray[Any]) -> tuple[Class, ...]:
@@ -368,16 +366,16 @@ def _weights(sample_weight: Any, documents: int) -> Weights:
     """Return weights of documents, float64 [N], of mean 1 over those that have any."""
     weights = np.asarray(sample_weight, np.float64)
     if weights.shape != (documents,):
-        raise ValueError(
+        raise InputError(
             f"sample_weight has shape {list(weights.shape)}; pass one number for each of the "
             f"{documents} documents"
         )
     assert_all_finite(weights, input_name="sample_weight")
     if weights.min() < 0:
         row = int(weights.argmin())
-        raise ValueError(f"sample_weight[{row}] is {weights[row]}; weights must not be negative")
+        raise InputError(f"sample_weight[{row}] is {weights[row]}; weights must not be negative")
     if not weights.any():
-        raise ValueError("sample_weight is zero for every document; leave some in")
+        raise InputError("sample_weight is zero for every document; leave some in")
     scaled: Weights = weights / weights[weights > 0].mean()
     return scaled
 

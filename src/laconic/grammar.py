@@ -24,6 +24,7 @@ from laconic.arrays import (
     row,
     row_numbers,
 )
+from laconic.errors import NoDocumentError
 from laconic.show import print_rules, several
 
 __all__ = ["Grammar", "GrammarError", "Grammars"]
@@ -322,7 +323,7 @@ class Grammars:
             return self._slice(*which.indices(len(self)))
         i = index(which)
         if not -len(self) <= i < len(self):
-            raise IndexError(f"document {i} of {len(self)}")
+            raise NoDocumentError(f"document {i} of {len(self)}")
         i %= len(self)
         rules = self.rules[self.rule_offsets[i] : self.rule_offsets[i + 1]]
         sequence = self.sequence[self.sequence_offsets[i] : self.sequence_offsets[i + 1]]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TextIO
 import numpy as np
 
 from laconic import _core
-from laconic.alphabet import Alphabet
 
 if TYPE_CHECKING:
+    from laconic.alphabet import Alphabet
     from laconic.grammar import Grammar
 
 __all__ = ["print_rules", "print_tree", "several"]
@@ -67,7 +67,7 @@ def print_tree(
 ) -> None:
     """Print the first `rows` symbols of the sequence as trees, each rule in full only once.
 
-    >>> from laconic import compress
+    >>> from laconic import Alphabet, compress
     >>> print_tree(compress("aababcababcabcd", min_count=3), Alphabet.bytes(), rows=3)
     a
     256 'ab'

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from typing import NoReturn
 
 from cyclopts import App
 
@@ -19,6 +21,7 @@ from laconic.cli.report import report
 from laconic.cli.show import show
 from laconic.cli.train import train
 from laconic.cli.verify import verify
+from laconic.errors import LaconicError
 
 __all__ = ["app", "main"]
 
@@ -49,8 +52,16 @@ def main() -> None:
     except BrokenPipeError:  # `laconic show … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
-    except (ValueError, OSError, LookupError, ModuleNotFoundError, MemoryError) as error:
-        sys.stdout.flush()
-        print(f"laconic: {error or type(error).__name__}", file=sys.stderr)
-        sys.stderr.flush()
-        os._exit(1)
+    except (LaconicError, OSError) as error:
+        _leave(f"laconic: {error or type(error).__name__}")
+    except Exception:
+        traceback.print_exc()
+        _leave(f"laconic: this is a bug in Laconic {__version__}; please report it with the above")
+
+
+def _leave(message: str) -> NoReturn:
+    """Say why, and go at once: threads may be deep in work that nobody wants any more."""
+    sys.stdout.flush()
+    print(message, file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(1)

@@ -15,13 +15,14 @@ from laconic.alphabet import Alphabet
 from laconic.cli.inputs import Reading, column
 from laconic.cli.interrupt import resumable
 from laconic.codecs import Codec, CodecName
+from laconic.errors import InputError
 from laconic.show import several
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from laconic.engines.shards import Tally
-    from laconic.readers import Documents
+    from laconic.formats import Documents
 
 __all__ = ["compress"]
 
@@ -103,19 +104,19 @@ def compress(
         Print what was done as JSON.
 
     """
+    from laconic.corpus.schema import About
+    from laconic.corpus.worker import Task
     from laconic.engines import engine_named
     from laconic.engines.build import NothingToDoError, build_corpus
-    from laconic.format import About
-    from laconic.readers import read
-    from laconic.worker import Task
+    from laconic.formats import read
 
     if not 1 <= level <= 22:
-        raise ValueError(f"--level must be from 1 to 22, not {level}")
+        raise InputError(f"--level must be from 1 to 22, not {level}")
     if shard < 1:
-        raise ValueError(f"--shard must be at least 1, not {shard}")
+        raise InputError(f"--shard must be at least 1, not {shard}")
     sharded = out.suffix != ".parquet" or out.is_dir()
     if not out.name or out.suffix in (".csv", ".tsv", ".jsonl", ".txt", ".json", ".gz"):
-        raise ValueError(f"-o {out}: a corpus is a .parquet file, or else a new folder of them")
+        raise InputError(f"-o {out}: a corpus is a .parquet file, or else a new folder of them")
     options = (reading or Reading()).options()
     options = replace(options, label=column(label), on_error=on_error, part_bytes=4 << 20)
     documents = read(inputs, options)

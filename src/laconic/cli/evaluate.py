@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
+from laconic.errors import InputError
 from laconic.show import several
 
 if TYPE_CHECKING:
@@ -100,11 +101,11 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
     if batch_size is not None:
         config = replace(config, batch_size=batch_size)
     if not len(corpus):
-        raise ValueError(f"{path} has no documents")
+        raise InputError(f"{path} has no documents")
     try:
         dataset, labels = numbered(corpus, run.labels, run.labels.task)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise InputError(f"{path}: {error}") from None
     part = Part(dataset, np.arange(len(dataset)))
     where = accelerator_for(config, None).device
     with told_of_memory(config):
@@ -119,7 +120,7 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
 
 def _check_alike(run: Run, folder: Path, corpus: Corpus, path: Path) -> None:
     if corpus.alphabet != run.alphabet:
-        raise ValueError(
+        raise InputError(
             f"{path} is over {corpus.alphabet!r}, but {folder} was trained over {run.alphabet!r}; "
             "compress the documents with that alphabet"
         )

@@ -38,7 +38,7 @@ def expand(
 
     """
     from laconic.corpus import Corpus
-    from laconic.writers import layout_for, write
+    from laconic.formats.writing import layout_for, write
 
     opened = Corpus.open(corpus)
     if out.resolve() == corpus.resolve() or out.resolve() in corpus.resolve().parents:

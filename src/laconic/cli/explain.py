@@ -10,12 +10,13 @@ from cyclopts import Parameter
 
 from laconic.cli.debug import traced
 from laconic.cli.inputs import Inputs, Reading, open_inputs
+from laconic.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from laconic.training.explain import Explanation, Method, Phrase
-    from laconic.training.predict import Predictor
+    from laconic.inference.explanation import Explanation, Method, Phrase
+    from laconic.inference.predictor import Predictor
 
 __all__ = ["explain"]
 
@@ -81,13 +82,13 @@ def explain(
 
     """
     if row is not None and top is not None:
-        raise ValueError("--row explains one document, --top all of them: choose one")
+        raise InputError("--row explains one document, --top all of them: choose one")
     row = 0 if row is None else row
     for name, value, least in (("row", row, 0), ("steps", steps, 1), ("min-count", min_count, 1)):
         if value < least:
-            raise ValueError(f"--{name} must be at least {least}, not {value}")
+            raise InputError(f"--{name} must be at least {least}, not {value}")
     if top is not None and top < 1:
-        raise ValueError(f"--top must be at least 1, not {top}")
+        raise InputError(f"--top must be at least 1, not {top}")
     with traced(debug):
         if out is not None:
             _check_out(out, force)
@@ -105,7 +106,7 @@ def explain(
 
 
 def _predictor(run: Path, device: str) -> Predictor:
-    from laconic.training.predict import Predictor
+    from laconic.inference.predictor import Predictor
 
     return Predictor.from_run(run, device)
 
@@ -113,7 +114,7 @@ def _predictor(run: Path, device: str) -> Predictor:
 def _top(
     predictor: Predictor, opened: Inputs, most: int, min_count: int
 ) -> dict[Any, list[Phrase]]:
-    from laconic.training.explain import top_phrases
+    from laconic.inference.explanation import top_phrases
 
     texts = (each for some in opened.chunks() for each in some.documents)
     documents = texts if opened.corpus is None else opened.corpus
@@ -124,7 +125,7 @@ def _explained(
     predictor: Predictor, opened: Inputs, row: int, target: str | None, method: Method, steps: int
 ) -> Explanation:
     from laconic.alphabet import AlphabetError
-    from laconic.training.explain import explain
+    from laconic.inference.explanation import explain
 
     document = opened.document(row)
     try:
@@ -135,7 +136,7 @@ def _explained(
 
 def _check_out(out: Path, force: bool) -> None:
     if out.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"-o {out}: an explanation is an .html file")
+        raise InputError(f"-o {out}: an explanation is an .html file")
     if out.exists() and (out.is_dir() or not force):
         raise FileExistsError(f"{out} exists: choose another name, or use --force")
     if not out.absolute().parent.is_dir():
@@ -152,7 +153,7 @@ def _show(found: Explanation, source: str, out: Path | None, as_json: bool) -> N
     from laconic.training.checkpoint import write_whole
 
     if out is not None:
-        from laconic.cli.explain_page import document_page
+        from laconic.report.explanation import document_page
 
         write_whole(out, document_page(found, source, _STRONGEST))
     if as_json:
@@ -171,7 +172,7 @@ def _show_lists(
     from laconic.training.checkpoint import write_whole
 
     if out is not None:
-        from laconic.cli.explain_page import lists_page
+        from laconic.report.explanation import lists_page
 
         write_whole(out, lists_page(lists, source))
     if as_json:
@@ -188,7 +189,7 @@ def _print_document(found: Explanation) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from laconic.cli.explain_page import shade, visible
+    from laconic.report.explanation import shade, visible
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"prediction: {found.prediction}"))
@@ -212,7 +213,7 @@ def _print_phrases(title: str, phrases: Sequence[Phrase], score: str, kind: str 
     from rich.table import Table
     from rich.text import Text
 
-    from laconic.cli.explain_page import shared
+    from laconic.report.explanation import shared
 
     table = Table(title=Text(title), title_justify="left", box=None)
     table.add_column(score, justify="right")

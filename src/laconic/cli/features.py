@@ -14,13 +14,14 @@ from laconic.cli.debug import traced
 from laconic.cli.inputs import Inputs, Reading, open_inputs, placed
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
+from laconic.errors import InputError
 from laconic.show import several
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-    from laconic.matrix_file import Written
-    from laconic.vectorizer import GrammarVectorizer
+    from laconic.features.matrix_file import Written
+    from laconic.features.vectorizer import GrammarVectorizer
 
 __all__ = ["features"]
 
@@ -149,13 +150,13 @@ def _share(name: str, value: str) -> float:
     try:
         return float(value) if "." in value or "e" in value else int(value)
     except ValueError:
-        raise ValueError(f"--{name} must be a number, or a share such as 0.5: {value!r}") from None
+        raise InputError(f"--{name} must be a number, or a share such as 0.5: {value!r}") from None
 
 
 def _checked_out(out: Path, force: bool, named: bool) -> Path | None:
     """Return where the names of the columns go, if they go anywhere."""
     if out.suffix != ".npz":
-        raise ValueError(f"-o {out}: a matrix is an .npz file")
+        raise InputError(f"-o {out}: a matrix is an .npz file")
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(f"{out.parent} does not exist: make the folder first")
     names = out.with_suffix(".features.json") if named else None
@@ -170,8 +171,8 @@ def _checked_out(out: Path, force: bool, named: bool) -> Path | None:
 def _vectorizer(
     like: Path | None, settings: dict[str, Any], threads: int | None
 ) -> GrammarVectorizer:
-    from laconic.vectorizer import GrammarVectorizer
-    from laconic.vectorizer_file import load_vectorizer
+    from laconic.features.vectorizer import GrammarVectorizer
+    from laconic.features.vectorizer_file import load_vectorizer
 
     if like is None:
         return GrammarVectorizer(**settings, threads=threads)
@@ -180,7 +181,7 @@ def _vectorizer(
     given = [name for name, value in settings.items() if repr(value) != repr(defaults[name])]
     if given:
         flags = ", ".join(_flag(name, settings[name]) for name in given)
-        raise ValueError(
+        raise InputError(
             f"{flags}: with --like all settings are from {like}; leave one or the other out"
         )
     return load_vectorizer(like, threads)
@@ -201,9 +202,9 @@ def _write(
 ) -> None:
     from sklearn.utils import get_tags
 
-    from laconic.matrix_file import write_matrix
-    from laconic.vectorizer_file import save_vectorizer
-    from laconic.writers import renamed
+    from laconic.features.matrix_file import write_matrix
+    from laconic.features.vectorizer_file import save_vectorizer
+    from laconic.formats.writing import renamed
 
     if any(out.resolve() == Path(each).resolve() for each in opened.files):
         raise FileExistsError(f"{out} is the input itself: choose another name")

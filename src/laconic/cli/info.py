@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from laconic.errors import InputError
+
 __all__ = ["info"]
 
 
@@ -49,7 +51,7 @@ def _figures(path: Path, sample: int) -> dict[str, Any]:
     from laconic.corpus import Corpus
 
     if sample < 0:
-        raise ValueError(f"--sample must be at least 0, not {sample}")
+        raise InputError(f"--sample must be at least 0, not {sample}")
     corpus = Corpus.open(path)
     count = len(corpus)
     rules = symbols = letters = 0

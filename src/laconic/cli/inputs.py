@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
+from laconic.errors import NoDocumentError
 from laconic.show import several
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from laconic.alphabet import AlphabetError
     from laconic.corpus import Corpus
-    from laconic.readers import Documents, ReadError, ReadOptions
+    from laconic.formats import Documents, ReadError, ReadOptions
 
 __all__ = ["Chunk", "Inputs", "Reading", "column", "open_inputs", "placed"]
 
@@ -44,7 +45,7 @@ class Reading:
 
     def options(self) -> ReadOptions:
         """Return these as the readers want them."""
-        from laconic.readers import ReadOptions
+        from laconic.formats import ReadOptions
 
         return ReadOptions(
             format=self.format,
@@ -94,7 +95,7 @@ class Inputs(NamedTuple):
                 return chunk.documents[row - before]
             before += len(chunk.documents)
         what = ", ".join(self.files[:3])
-        raise IndexError(f"there is no row {row}: {what} has {several(before, 'row')}, from 0")
+        raise NoDocumentError(f"there is no row {row}: {what} has {several(before, 'row')}, from 0")
 
 
 class Chunk(NamedTuple):
@@ -107,7 +108,7 @@ class Chunk(NamedTuple):
 
 def placed(error: AlphabetError, where: Places, first: int = 0) -> ReadError:
     """Return the error with the file and row of its document, if where[:][0] is number `first`."""
-    from laconic.readers import ReadError
+    from laconic.formats import ReadError
 
     row = (error.document or 0) - first
     at = "" if error.position is None else f"position {error.position}: "
@@ -117,7 +118,7 @@ def placed(error: AlphabetError, where: Places, first: int = 0) -> ReadError:
 def open_inputs(inputs: list[str], reading: Reading | None) -> Inputs:
     """Return what inputs hold: a corpus if the one given is one, and raw documents otherwise."""
     from laconic.corpus import Corpus
-    from laconic.readers import read
+    from laconic.formats import read
 
     reading = reading or Reading()
     if len(inputs) == 1 and reading.format is None and _is_corpus(Path(inputs[0])):

@@ -15,12 +15,13 @@ from cyclopts import Parameter
 from laconic.cli.debug import traced
 from laconic.cli.inputs import Chunk, Inputs, Reading, open_inputs, placed
 from laconic.cli.progress import InputProgress
+from laconic.errors import InputError
 from laconic.show import several
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from laconic.training.predict import Predictor
+    from laconic.inference.predictor import Predictor
 
 __all__ = ["predict"]
 
@@ -80,7 +81,7 @@ def predict(
     """
     for name, value, least in (("workers", workers, 0), ("batch-size", batch_size, 1)):
         if value < least:
-            raise ValueError(f"--{name} must be at least {least}, not {value}")
+            raise InputError(f"--{name} must be at least {least}, not {value}")
     with traced(debug):
         path = None if out == "-" else _checked_out(Path(out), force)
         options = {"batch_size": batch_size, "workers": workers, "cache": cache}
@@ -90,7 +91,7 @@ def predict(
 
 
 def _predictor(run: Path, device: str, options: dict[str, int | None]) -> Predictor:
-    from laconic.training.predict import Predictor
+    from laconic.inference.predictor import Predictor
 
     if options["cache"] is None:
         options["cache"] = 0 if _on_gpu(device) else _CACHE
@@ -122,14 +123,14 @@ def _on_gpu(device: str) -> bool:
 
 
 def _suffix(path: Path) -> str:
-    from laconic.readers.sources import SUFFIXES
+    from laconic.formats.sources import SUFFIXES
 
     return (path.with_suffix("") if path.suffix.lower() in SUFFIXES else path).suffix.lower()
 
 
 def _checked_out(path: Path, force: bool) -> Path:
     if _suffix(path) not in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"):
-        raise ValueError(f"-o {path}: predictions are a .csv, .tsv, .jsonl or .parquet file")
+        raise InputError(f"-o {path}: predictions are a .csv, .tsv, .jsonl or .parquet file")
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder: choose another name")
     if path.exists() and not force:
@@ -241,7 +242,7 @@ def _predictions(predictor: Predictor, predictions: list[Any], nested: bool) -> 
 
 
 def _write(tables: Iterator[pa.Table], names: dict[str, str], path: Path) -> int:
-    from laconic.writers import write
+    from laconic.formats.writing import write
 
     layout = {"format": "csv", "columns": list(names), "text": "row"}
     return write(tables, layout, path)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from laconic.errors import InputError
+
 __all__ = ["report"]
 
 
@@ -36,7 +38,7 @@ def report(
     from laconic.training.run import Run
 
     if not runs:
-        raise ValueError("name the runs to report on: laconic report runs/a runs/b -o report.html")
+        raise InputError("name the runs to report on: laconic report runs/a runs/b -o report.html")
     out.parent.mkdir(parents=True, exist_ok=True)
     write_report(out, [facts_of(Run.open(run)) for run in runs], title)
     print(out)

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from laconic.cli.debug import traced
 from laconic.cli.interrupt import resumable
 from laconic.show import several
-from laconic.training.config import TrainingConfig, read_toml, resolve
+from laconic.training.settings import TrainingConfig, read_toml, resolve
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -81,7 +81,7 @@ def train(
     resume
         Go on with what was interrupted, also in the middle of an epoch.
     settings
-        Those of laconic.training.config.TrainingConfig.
+        Those of laconic.training.settings.TrainingConfig.
     json
         Print what came out as JSON.
     debug

@@ -7,7 +7,8 @@ from typing import Literal, Protocol, get_args
 
 import pyarrow as pa
 
-from laconic.worker import Result, Task
+from laconic.corpus.worker import Result, Task
+from laconic.errors import InputError
 
 __all__ = ["Engine", "EngineName", "engine_named"]
 
@@ -28,11 +29,11 @@ def engine_named(name: EngineName, workers: int | None = None) -> Engine:
     Raises ValueError for an unknown name, ModuleNotFoundError with the extra to install.
     """
     if name not in get_args(EngineName):
-        raise ValueError(
+        raise InputError(
             f"no engine is named {name!r}; there are {', '.join(get_args(EngineName))}"
         )
     if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, not {workers}")
+        raise InputError(f"workers must be at least 1, not {workers}")
     if name == "ray":
         from laconic.engines.ray import RayEngine
 

@@ -12,21 +12,22 @@ from typing import Any
 import pyarrow as pa
 
 from laconic.arrays import arrow_integers
-from laconic.compact import check_compact, compact_fields
 from laconic.corpus import Corpus
+from laconic.corpus.compact import check_compact, compact_fields
+from laconic.corpus.schema import check_columns
+from laconic.corpus.worker import DocumentError, Result, Task
 from laconic.engines import Engine
 from laconic.engines.shards import NothingToDoError, Tally, Workshop
-from laconic.format import check_columns
-from laconic.readers import Documents, Part, ReadError, Reject
-from laconic.readers.model import shown
-from laconic.worker import DocumentError, Result, Task
+from laconic.errors import InputError
+from laconic.formats import Documents, Part, ReadError, Reject
+from laconic.formats.model import shown
 
 __all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
 
 SHARD_LETTERS = 64_000_000  # what is lost at most when the work is interrupted
 
 
-class NoDocumentsError(ValueError):
+class NoDocumentsError(InputError):
     """The inputs hold no document, or none that could be compressed."""
 
 
@@ -46,7 +47,7 @@ def build_corpus(
 ) -> tuple[Tally, Path | None]:
     """Compress documents into the Parquet file `out`, or with `sharded` into a folder of them.
 
-    `compact` makes it smaller, and readable by Laconic only (laconic.compact).
+    `compact` makes it smaller, and readable by Laconic only (laconic.corpus.compact).
     Returns what the corpus holds, and the file of rejected rows, if there are any. Work is kept in
     `<out>.partial` until all of it is done; `resume` goes on with what is there. The bytes written
     depend on the documents and the options alone, not on engine, workers or interruptions. Raises
@@ -125,7 +126,7 @@ def _compressed(
                 raise failed[0] from None
             return
         except DocumentError as error:
-            part, row = waiting[0], error.row
+            part, row = waiting[0], error.index
             raise ReadError(part.files[row], int(part.rows[row]), error.reason) from None
         yield waiting.popleft(), result
 

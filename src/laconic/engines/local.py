@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pyarrow as pa
 
 from laconic.codecs import processors
-from laconic.worker import Result, Task, compress_table
+from laconic.corpus.worker import Result, Task, compress_table
 
 __all__ = ["LocalEngine"]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from laconic.worker import Result, Task, compress_table
+from laconic.corpus.worker import Result, Task, compress_table
+from laconic.errors import needs
 
 __all__ = ["RayEngine"]
 
@@ -46,10 +47,6 @@ class RayEngine:
 
 
 def _imported() -> Any:
-    try:
+    with needs("the engine ray", "ray"):
         import ray
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "the engine ray needs the package ray: pip install ray, or 'laconic[ray]'"
-        ) from None
     return ray

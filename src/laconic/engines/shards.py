@@ -12,9 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from laconic.compact import learn_model
-from laconic.corpus_file import CorpusFile, CorpusWriter
-from laconic.format import About
+from laconic.corpus.compact import learn_model
+from laconic.corpus.parquet import CorpusFile, CorpusWriter
+from laconic.corpus.schema import About
+from laconic.errors import InputError
 
 __all__ = ["NothingToDoError", "Tally", "Workshop"]
 
@@ -38,7 +39,7 @@ class Tally:
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
-class NothingToDoError(ValueError):
+class NothingToDoError(InputError):
     """There is nothing to go on with: the work is done."""
 
 

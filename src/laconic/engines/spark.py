@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from laconic.worker import DocumentError, Result, Task, compress_table
+from laconic.corpus.worker import DocumentError, Result, Task, compress_table
+from laconic.errors import needs
 
 __all__ = ["SparkEngine"]
 
@@ -60,7 +61,7 @@ def _compress_rows(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa
                 result = compress_table(_from_bytes(row["table"]), task)
                 row |= {"table": _to_bytes(result.table), "errors": json.dumps(result.errors)}
             except DocumentError as error:
-                row |= {"table": None, "errors": json.dumps([[error.row, error.reason]])}
+                row |= {"table": None, "errors": json.dumps([[error.index, error.reason]])}
             yield pa.RecordBatch.from_pylist([row])
 
 
@@ -76,10 +77,6 @@ def _from_bytes(data: bytes) -> pa.Table:
 
 
 def _imported() -> Any:
-    try:
+    with needs("the engine spark", "spark"):
         import pyspark.sql
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "the engine spark needs the package pyspark: pip install pyspark, or 'laconic[spark]'"
-        ) from None
     return pyspark.sql

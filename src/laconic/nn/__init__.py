@@ -1,12 +1,11 @@
 """Models that read grammars: composers, the level loop, sequence models, pooling, GrammarModel."""
 
-try:
+from laconic.errors import needs
+
+with needs("a model", "train"):
     import huggingface_hub  # noqa: F401
     import safetensors  # noqa: F401
     import torch  # noqa: F401
-except ModuleNotFoundError as error:
-    reason = f"models need the package {error.name}: pip install {error.name}, or 'laconic[train]'"
-    raise ModuleNotFoundError(reason) from error
 
 from laconic.nn.composers import COMPOSERS, Composer
 from laconic.nn.config import ModelConfig, ModelError

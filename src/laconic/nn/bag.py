@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from laconic.batching import Bag
+from laconic.errors import InputError
 from laconic.nn.config import ModelError
 from laconic.nn.sums import weighted_sums
 
@@ -49,7 +50,7 @@ class NgramBag(nn.Module):
         """Give rows to columns that occur, int64 [columns], in some of so many documents."""
         used = frequencies.nonzero().squeeze(1)
         if len(used) != len(self.idf) - 1:
-            raise ValueError(f"{len(used)} columns occur, and there are {len(self.idf) - 1} rows")
+            raise InputError(f"{len(used)} columns occur, and there are {len(self.idf) - 1} rows")
         places = torch.zeros_like(frequencies)
         places[used] = torch.arange(1, 1 + len(used))
         self.places.copy_(places)

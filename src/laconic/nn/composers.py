@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from laconic.errors import InputError
 from laconic.nn.scan import linear_scan
 
 __all__ = ["COMPOSERS", "Composer", "make_composer"]
@@ -176,7 +177,7 @@ class LinearRecurrence(nn.Module):
     def __init__(self, size: int) -> None:
         super().__init__()
         if size % 2:
-            raise ValueError(f"linear_recurrence needs an even size for two directions, not {size}")
+            raise InputError(f"linear_recurrence needs an even size for two directions, not {size}")
         self.state_size, self.output_size = 2 * size, size
         self.maps = nn.Linear(size, 2 * size)
         with torch.no_grad():
@@ -225,5 +226,5 @@ COMPOSERS: dict[str, Callable[[int], nn.Module]] = {
 def make_composer(name: str, size: int) -> nn.Module:
     """Return a new composer by its name in COMPOSERS; ValueError if there is none."""
     if name not in COMPOSERS:
-        raise ValueError(f"no composer {name!r}; there are {', '.join(sorted(COMPOSERS))}")
+        raise InputError(f"no composer {name!r}; there are {', '.join(sorted(COMPOSERS))}")
     return COMPOSERS[name](size)

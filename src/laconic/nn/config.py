@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from laconic.bags import Counted
-from laconic.local_ngrams import LocalNgrams
+from laconic.errors import InputError
+from laconic.ngrams.hashed import Counted
+from laconic.ngrams.in_place import LocalNgrams
 
 __all__ = ["ModelConfig", "ModelError"]
 
@@ -17,7 +18,7 @@ _MODELS = ("sequence", "ngram", "both")
 _MOST = 1 << 24  # of any size: far more than any model has, and few enough to multiply
 
 
-class ModelError(ValueError):
+class ModelError(InputError):
     """A model's configuration or files are not what they should be."""
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from laconic.batching import Bag, Batch, Local
+from laconic.errors import InputError
 from laconic.nn.model import GrammarModel
 
 __all__ = ["Captured", "captured_inference", "captured_training"]
@@ -51,7 +52,7 @@ def captured_training(
 
     def body(batch: Batch) -> Tensor:
         if batch.labels is None:
-            raise ValueError("training needs batches with labels")
+            raise InputError("training needs batches with labels")
         torch._foreach_zero_(gradients)
         with _mode(model, training=True), _autocast(autocast):
             mean = loss(batch) if loss else model.loss(model(batch), batch.labels)
@@ -106,7 +107,7 @@ class Captured:
 
     def _graph_for(self, batch: Batch) -> _Graph:
         if not batch.symbols.is_cuda:
-            raise ValueError('CUDA graphs need batches on the device; use batch.to("cuda")')
+            raise InputError('CUDA graphs need batches on the device; use batch.to("cuda")')
         if self._before:
             self._before()
         labels = batch.labels

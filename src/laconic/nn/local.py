@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from laconic.batching import Batch
+from laconic.errors import InputError
 from laconic.nn.config import ModelError
 from laconic.nn.levels import sum_levels
 from laconic.nn.sums import weighted_sums
@@ -29,7 +30,7 @@ class LocalVectors(nn.Module):
 
     >>> from laconic import compress_many
     >>> from laconic.batching import collate
-    >>> from laconic.local_ngrams import LocalNgrams
+    >>> from laconic.ngrams.in_place import LocalNgrams
     >>> batch = collate(compress_many(["abab", "abc"]), local=LocalNgrams(3, buckets=100))
     >>> LocalVectors(buckets=100, size=8, output_size=5)(batch).shape    # ab ab, a b c
     torch.Size([2, 3, 5])
@@ -58,17 +59,17 @@ class LocalVectors(nn.Module):
     def learn(self, known: Tensor) -> None:
         """Give rows to those buckets, bool [buckets], whose n-grams shall have vectors."""
         if self.rows_of is None:
-            raise ValueError("every bucket has a row; pass rows=, if only some shall")
+            raise InputError("every bucket has a row; pass rows=, if only some shall")
         count, rows = int(known.sum()), len(self.table) - 1
         if count != rows:
-            raise ValueError(f"{count} buckets are known, and there are {rows} rows")
+            raise InputError(f"{count} buckets are known, and there are {rows} rows")
         self.rows_of.copy_(torch.where(known, known.cumsum(0), 0))
 
     def forward(self, batch: Batch) -> Tensor:
         """Return float [B, T, output_size]."""
         local, (documents, length) = batch.local, batch.symbols.shape
         if local is None:
-            raise ValueError("the batch has no local n-grams")
+            raise InputError("the batch has no local n-grams")
         nodes, places = batch.alphabet_size + len(batch.children), length * documents
         # All at once: the table's gradient is as large as the table.
         buckets = torch.cat([local.node_buckets, local.place_buckets])

@@ -22,6 +22,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
+from laconic.errors import InputError
+
 __all__ = ["POOLINGS", "Pooling", "pooling"]
 
 
@@ -107,11 +109,11 @@ def pooling(name: str, size: int, bidirectional: bool = False) -> Pooling:
     or halves of an odd size.
     """
     if name not in POOLINGS:
-        raise ValueError(f"no pooling {name!r}: choose from {', '.join(POOLINGS)}")
+        raise InputError(f"no pooling {name!r}: choose from {', '.join(POOLINGS)}")
     if size < 1:
-        raise ValueError(f"size must be at least 1, not {size}")
+        raise InputError(f"size must be at least 1, not {size}")
     if bidirectional and size % 2:
-        raise ValueError(f"size {size} has no halves: bidirectional outputs have an even size")
+        raise InputError(f"size {size} has no halves: bidirectional outputs have an even size")
     return POOLINGS[name](size, bidirectional)
 
 

@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from laconic.errors import InputError
 from laconic.nn.long_sequences import read
 
 __all__ = ["DIRECTIONS", "SEQUENCE_MODELS", "SequenceModel", "sequence_model"]
@@ -163,7 +164,7 @@ class Convolutional(nn.Module):
         super().__init__()
         _at_least_one(kernel_size=kernel_size)
         if direction == "both" and kernel_size % 2 == 0:
-            raise ValueError(
+            raise InputError(
                 f'kernel_size must be odd with direction="both", not {kernel_size}: '
                 "only then is there a symbol in the middle"
             )
@@ -213,7 +214,7 @@ class Transformer(nn.Module):
         super().__init__()
         _at_least_one(heads=heads)
         if width % heads:
-            raise ValueError(f"width {width} must be divisible by heads, which is {heads}")
+            raise InputError(f"width {width} must be divisible by heads, which is {heads}")
         self.direction = direction
         self.output_size = width
         self.project = nn.Linear(input_size, width) if input_size != width else nn.Identity()
@@ -313,26 +314,26 @@ def sequence_model(
     direction, an option or a size that cannot be.
     """
     if name not in SEQUENCE_MODELS:
-        raise ValueError(f"no sequence model {name!r}: choose from {', '.join(SEQUENCE_MODELS)}")
+        raise InputError(f"no sequence model {name!r}: choose from {', '.join(SEQUENCE_MODELS)}")
     if direction not in DIRECTIONS:
-        raise ValueError(f"no direction {direction!r}: choose from {', '.join(DIRECTIONS)}")
+        raise InputError(f"no direction {direction!r}: choose from {', '.join(DIRECTIONS)}")
     _at_least_one(input_size=input_size, width=width, layers=layers)
     if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be at least 0 and less than 1, not {dropout}")
+        raise InputError(f"dropout must be at least 0 and less than 1, not {dropout}")
     make = SEQUENCE_MODELS[name]
     parameters = signature(make).parameters.values()
     known = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
     for option in options:
         if option not in known:
             cure = f"choose from {', '.join(known)}" if known else "it has none"
-            raise ValueError(f"no option {option!r} of sequence model {name!r}: {cure}")
+            raise InputError(f"no option {option!r} of sequence model {name!r}: {cure}")
     return make(input_size, width, layers, direction, dropout, **options)
 
 
 def _at_least_one(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
-            raise ValueError(f"{name} must be at least 1, not {size}")
+            raise InputError(f"{name} must be at least 1, not {size}")
 
 
 def _ready_to_remember(reader: nn.RNNBase) -> nn.RNNBase:

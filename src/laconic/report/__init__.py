@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from laconic.errors import InputError
 from laconic.report.facts import RunFacts
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def write_report(
     runs, ModuleNotFoundError without matplotlib.
     """
     if not runs:
-        raise ValueError("a report needs at least one run")
+        raise InputError("a report needs at least one run")
     from laconic.report.page import page  # matplotlib takes half a second to load
 
     text = page(runs, title)

@@ -14,17 +14,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from laconic.errors import needs
 from laconic.report.markup import Html
 
-try:
+with needs("a report", "report"):
     import matplotlib.style
     from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
-except ModuleNotFoundError as error:
-    reason = "reports need the package matplotlib: pip install matplotlib, or 'laconic[report]'"
-    raise ModuleNotFoundError(reason, name=error.name) from None
 
 __all__ = ["COLOURS", "Curve", "calibration", "curves", "heat_map"]
 

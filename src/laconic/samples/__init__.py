@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from laconic.errors import InputError
+
 __all__ = ["Sample", "Split", "load", "names"]
 
 
@@ -90,7 +92,7 @@ def load(name: str) -> Sample:
     ValueError: no sample is named 'iliad'; there are: bacteria, kjv
     """
     if name not in _TASKS:
-        raise ValueError(f"no sample is named {name!r}; there are: {', '.join(names())}")
+        raise InputError(f"no sample is named {name!r}; there are: {', '.join(names())}")
     import lzma
     from importlib.resources import files
 

@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from laconic.errors import InputError
 from laconic.nn import GrammarModel
 from laconic.nn.pretrained import save_tensors
 
@@ -26,7 +27,7 @@ _MOST_JSON = 1 << 26
 _MOST_RANDOM = 1 << 16  # bytes of a generator's state; torch's has 5,056
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InputError):
     """A checkpoint that is damaged, or of something else; names the file."""
 
 
@@ -56,14 +57,14 @@ class Position:
     def from_json(cls, data: object) -> Position:
         """Return what asdict gave; ValueError for anything else."""
         if not isinstance(data, dict) or data.keys() != {each.name for each in fields(cls)}:
-            raise ValueError("it has other fields than a position")
+            raise InputError("it has other fields than a position")
         for name, value in data.items():
             if name == "best_epoch" and value is None:
                 continue
             numbers = value if name == "best" else [value]
             real = name in ("loss_sum", "seconds", "best")
             if not isinstance(numbers, list) or not all(_is_number(each, real) for each in numbers):
-                raise ValueError(f"{name} cannot be {value!r:.100}")
+                raise InputError(f"{name} cannot be {value!r:.100}")
         return cls(**data | {"best": tuple(data["best"])})
 
 
@@ -134,7 +135,7 @@ class Checkpoints:
         try:
             weights = _read_tensors(path, wanted)
             if missing := wanted.keys() - weights.keys():
-                raise ValueError(f"{min(missing)} is missing")
+                raise InputError(f"{min(missing)} is missing")
             path = folder / "optimizer.safetensors"
             parameters = dict(model.named_parameters())
             like: dict[str, Tensor] = {"step." + name: torch.zeros(()) for name in parameters}
@@ -159,7 +160,7 @@ def _states(
     for name, parameter in parameters.items():
         found = {key: tensors[f"{key}.{name}"] for key in _ADAM if f"{key}.{name}" in tensors}
         if found and len(found) < len(_ADAM):
-            raise ValueError(f"the optimizer's state of {name} is not whole")
+            raise InputError(f"the optimizer's state of {name} is not whole")
         if found:
             # Adam counts steps on the CPU, unless one kernel does all.
             device = parameter.device
@@ -184,16 +185,16 @@ def _read_tensors(
             if name in like:
                 if shape != list(like[name].shape):
                     wanted = list(like[name].shape)
-                    raise ValueError(f"{name} has shape {shape}, the model's is {wanted}")
+                    raise InputError(f"{name} has shape {shape}, the model's is {wanted}")
             elif random is None or not name.startswith("random."):
-                raise ValueError(f"it has {name[:100]!r}, which the model has not")
+                raise InputError(f"it has {name[:100]!r}, which the model has not")
             elif len(shape) != 2 or shape[0] != random or shape[1] > _MOST_RANDOM:
-                raise ValueError(f"{name[:100]} has shape {shape}, for {random} processes")
+                raise InputError(f"{name[:100]} has shape {shape}, for {random} processes")
         tensors = {name: file.get_tensor(name) for name in names}
     for name, tensor in tensors.items():
         wanted_type = like[name].dtype if name in like else torch.uint8
         if tensor.dtype != wanted_type:
-            raise ValueError(f"{name[:100]} is {tensor.dtype}, not {wanted_type}")
+            raise InputError(f"{name[:100]} is {tensor.dtype}, not {wanted_type}")
     return tensors
 
 
@@ -252,11 +253,11 @@ def cut_lines(path: Path, lines: int) -> None:
 def read_json(path: Path) -> Any:
     """Return what is in a JSON file; ValueError for one that is damaged or too large."""
     if path.stat().st_size > _MOST_JSON:
-        raise ValueError("it is too large")
+        raise InputError("it is too large")
     try:
         return json.loads(path.read_text("utf-8"))
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise InputError("it is nested too deeply") from None
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -13,13 +13,14 @@ import numpy.typing as npt
 from torch.utils.data import Sampler
 
 from laconic.arrays import Int64s
-from laconic.bags import Counted, portions
 from laconic.batching import GrammarDataset, LengthSampler, Rows
 from laconic.corpus import Corpus
+from laconic.errors import InputError
 from laconic.forest import plant
-from laconic.local_ngrams import LocalNgrams
+from laconic.ngrams.hashed import Counted, portions
+from laconic.ngrams.in_place import LocalNgrams
 from laconic.nn.config import ModelConfig
-from laconic.training.config import TrainingConfig
+from laconic.training.settings import TrainingConfig
 
 __all__ = ["Class", "LabelError", "Labels", "Part", "RowSampler", "halves", "numbered", "split"]
 
@@ -29,7 +30,7 @@ _MOST_CLASSES = 1 << 20
 _SHOWN = 10
 
 
-class LabelError(ValueError):
+class LabelError(InputError):
     """Labels that cannot be learned, or that the model does not know."""
 
 

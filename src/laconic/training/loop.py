@@ -11,28 +11,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-try:
-    from accelerate import Accelerator
-except ModuleNotFoundError as error:
-    reason = "training needs the package accelerate: pip install accelerate, or 'laconic[train]'"
-    raise ModuleNotFoundError(reason) from error
 import torch
 from torch import Tensor, nn
 
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
 from laconic.corpus import Corpus
+from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
 from laconic.training.checkpoint import Position
-from laconic.training.config import TrainingConfig
 from laconic.training.data import Labels, Part, RowSampler, halves
 from laconic.training.losses import Losses, class_weights, document_losses, losses_of_views
 from laconic.training.machine import accelerator_for, peak_memory_mb, told_of_memory
 from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.schedule import learning_rate
+from laconic.training.settings import TrainingConfig
 from laconic.training.start import new_model, new_optimizer
 from laconic.training.store import Store, TrainingError
+
+with needs("training", "train"):
+    from accelerate import Accelerator
 
 __all__ = ["Progress", "Trained", "TrainingError", "outputs_of", "train"]
 
@@ -244,7 +242,7 @@ def _gradients(
         by_document = torch.as_tensor(np.asarray(weights, np.float32), device=device)
         if by_document.shape != (len(training.dataset),):
             shape = list(by_document.shape)
-            raise ValueError(f"weights of shape {shape} for {len(training.dataset)} documents")
+            raise InputError(f"weights of shape {shape} for {len(training.dataset)} documents")
     parameters = [each for each in model.parameters() if each.requires_grad]
 
     def gradients(group: list[Batch]) -> tuple[Tensor, Tensor]:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from laconic.training.config import ConfigError, TrainingConfig
 from laconic.training.data import Labels
+from laconic.training.settings import ConfigError, TrainingConfig
 
 __all__ = ["Losses", "class_weights", "document_losses", "losses_of_views"]
 

@@ -15,7 +15,8 @@ from accelerate.state import AcceleratorState
 from accelerate.tracking import get_available_trackers
 from torch import Tensor
 
-from laconic.training.config import ConfigError, TrainingConfig
+from laconic.errors import InputError
+from laconic.training.settings import ConfigError, TrainingConfig
 
 __all__ = [
     "TrainingError",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 
-class TrainingError(ValueError):
+class TrainingError(InputError):
     """A training that cannot go on; says why, and what to do."""
 
     @classmethod
@@ -92,7 +93,7 @@ def set_random_states(accelerator: Accelerator, states: Mapping[str, Tensor]) ->
         if accelerator.device.type == "cuda":
             torch.cuda.set_rng_state(own["cuda"], accelerator.device)
     except (RuntimeError, KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"its random states are damaged: {error}") from None
+        raise InputError(f"its random states are damaged: {error}") from None
 
 
 def peak_memory_mb(device: torch.device) -> float:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from laconic.errors import InputError
 from laconic.training.data import Labels
 
 __all__ = ["evaluate_outputs", "summary"]
@@ -40,12 +41,12 @@ def evaluate_outputs(
     """
     scores, wanted = np.asarray(outputs, np.float64), np.asarray(targets)
     if scores.ndim != 2 or scores.shape[1] != labels.outputs or len(scores) != len(wanted):
-        raise ValueError(
+        raise InputError(
             f"outputs of shape {list(scores.shape)} for {len(wanted)} documents "
             f"and {labels.outputs} outputs of the model"
         )
     if not len(scores):
-        raise ValueError("there are no documents to evaluate")
+        raise InputError("there are no documents to evaluate")
     if labels.task == "classification":
         return _classification(labels, scores, wanted.astype(np.int64))
     if labels.task == "multilabel":

@@ -11,17 +11,18 @@ from typing import Any
 
 from laconic.alphabet import Alphabet
 from laconic.codecs import Codec
+from laconic.errors import InputError
 from laconic.nn import GrammarModel
 from laconic.training.checkpoint import Checkpoints, read_json, write_whole
-from laconic.training.config import TrainingConfig
 from laconic.training.data import Labels
+from laconic.training.settings import TrainingConfig
 
 __all__ = ["Run", "RunError", "about_corpus"]
 
 _OURS = {"config.json", "about.json", "model", "checkpoints", "metrics.jsonl", "report.html"}
 
 
-class RunError(ValueError):
+class RunError(InputError):
     """A folder that is no run, or whose files are damaged; names what is wrong."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from laconic.training.config import TrainingConfig
+from laconic.training.settings import TrainingConfig
 
 __all__ = ["learning_rate"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from laconic.nn import GrammarModel, ModelConfig
-from laconic.training.config import TrainingConfig
 from laconic.training.data import Part
+from laconic.training.settings import TrainingConfig
 
 __all__ = ["new_model", "new_optimizer"]
 

@@ -31,10 +31,10 @@ from laconic.training.checkpoint import (
     sweep,
     write_model,
 )
-from laconic.training.config import TrainingConfig
 from laconic.training.data import Labels, Part
 from laconic.training.machine import TrainingError, random_states, set_random_states
 from laconic.training.run import Run, RunError, about_corpus
+from laconic.training.settings import TrainingConfig
 
 __all__ = ["Store", "TrainingError"]
 

@@ -1,0 +1,22 @@
+"""Batches: documents as tensors, which of them go together, and threads that make them ahead."""
+
+from laconic.errors import needs
+
+with needs("a batch for training", "train"):
+    import torch  # noqa: F401
+
+from laconic.batching.batch import Bag, Batch, Local, collate
+from laconic.batching.dataset import GrammarDataset, Rows
+from laconic.batching.loader import batches
+from laconic.batching.sampler import LengthSampler
+
+__all__ = [
+    "Bag",
+    "Batch",
+    "GrammarDataset",
+    "LengthSampler",
+    "Local",
+    "Rows",
+    "batches",
+    "collate",
+]

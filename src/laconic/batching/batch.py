@@ -1,0 +1,214 @@
+"""Batches of documents as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import get_worker_info
+
+from laconic.batching.sampler import Numbers
+from laconic.forest import Forest, plant
+from laconic.grammar import Grammars
+from laconic.ngrams.hashed import Counted, mixed
+from laconic.ngrams.in_place import LocalNgrams
+from laconic.show import several
+
+__all__ = ["Bag", "Batch", "Local", "collate"]
+
+
+class Bag(NamedTuple):
+    """What the documents of a batch count, as entries of a sparse matrix, row after row."""
+
+    documents: Tensor
+    """int64 [K]: the document of each entry, ascending."""
+    buckets: Tensor
+    """int64 [K]: which n-gram or phrase, hashed."""
+    counts: Tensor
+    """float32 [K]: how often."""
+
+
+class Local(NamedTuple):
+    """N-grams in their places (laconic.ngrams.in_place), each in a bucket."""
+
+    nodes: Tensor
+    """int64 [K]: the node of each that lies within one."""
+    node_buckets: Tensor
+    """int64 [K]."""
+    places: Tensor
+    """int64 [L]: t * B + d for each that ends in symbol t of document d and begins before it."""
+    place_buckets: Tensor
+    """int64 [L]."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch:
+    """Documents as tensors: one forest of their rules (laconic.forest) and padded sequences.
+
+    Nodes 0..alphabet_size-1 are the terminals; node alphabet_size + i has the operands children[i].
+    Level l is the rows level_offsets[l]..level_offsets[l + 1]-1 of `children`. Those offsets are
+    Python's integers, so that a loop over levels never waits for the device.
+    """
+
+    alphabet_size: int
+    children: Tensor
+    """int32 [M, 2]."""
+    level_offsets: tuple[int, ...]
+    symbols: Tensor
+    """int32 [B, T], in nodes, 0 after the end; T is the longest document's, at least 1."""
+    counts: Tensor
+    """int64 [B]: symbols of each document, may be 0."""
+    node_lengths: Tensor
+    """int64 [alphabet_size + M]: terminals that each node stands for, 2^63 - 1 means more."""
+    node_hashes: Tensor
+    """int64 [alphabet_size + M]: 64 bits that depend on those terminals alone, in every batch."""
+    labels: Tensor | None
+    """int64 [B], float32 [B] or float32 [B, K]."""
+    rows: Tensor | None
+    """int64 [B]: which documents of the dataset these are."""
+    bag: Bag | None = None
+    """Their n-grams and phrases, for models that count them."""
+    local: Local | None = None
+    """Where their n-grams stand, for models that read them in their places."""
+
+    @property
+    def mask(self) -> Tensor:
+        """Where there are symbols and no padding, bool [B, T]; computed each time."""
+        places = torch.arange(self.symbols.shape[1], device=self.counts.device)
+        return places < self.counts.unsqueeze(1)
+
+    def to(self, device: torch.device | str | int, non_blocking: bool = False) -> Batch:
+        """Return the batch with its tensors on a device; `non_blocking` is for pinned ones."""
+        return self._with(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Batch:
+        """Return the batch in memory that a GPU reads by itself; DataLoader calls this."""
+        return self._with(Tensor.pin_memory)
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        fields: dict[str, Any] = dict(vars(self))
+        for name, value in fields.items():
+            fields[name] = change(value) if isinstance(value, Tensor) else value
+        if self.bag is not None:
+            fields["bag"] = Bag(*map(change, self.bag))
+        if self.local is not None:
+            fields["local"] = Local(*map(change, self.local))
+        return Batch(**fields)
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return len(self.symbols)
+
+    def __repr__(self) -> str:
+        places = several(self.symbols.shape[1], "symbol")
+        return (
+            f"<Batch: {several(len(self), 'document')} of up to {places}, "
+            f"{several(len(self.children), 'node')} on "
+            f"{several(len(self.level_offsets) - 1, 'level')}, {self.symbols.device}>"
+        )
+
+
+def collate(
+    grammars: Grammars,
+    labels: Numbers | None = None,
+    rows: Numbers | None = None,
+    merge: bool = True,
+    counted: Counted | None = None,
+    local: LocalNgrams | None = None,
+) -> Batch:
+    """Return grammars as one batch on the CPU, which shares no memory with them.
+
+    `labels` [B] or [B, K] and `rows` [B] go along: labels as int64 if they are integers in one
+    dimension, as float32 otherwise. Without `merge`, equal rules of documents stay apart. With
+    `counted`, the batch has a bag of their n-grams and phrases, with `local` the places of their
+    n-grams. Raises ValueError for other counts than the documents'. O(rules + B * T +
+    alphabet_size), and what counting takes.
+
+    >>> from laconic import compress_many
+    >>> batch = collate(compress_many(["abab", "", "xababab"]), labels=[1, 0, 1])
+    >>> batch
+    <Batch: 3 documents of up to 4 symbols, 1 node on 1 level, cpu>
+    >>> batch.symbols.tolist(), batch.counts.tolist()
+    ([[256, 256, 0, 0], [0, 0, 0, 0], [120, 256, 256, 256]], [2, 0, 4])
+    >>> batch.children.tolist(), batch.node_lengths[[97, 256]].tolist(), batch.level_offsets
+    ([[97, 98]], [1, 2], (0, 1))
+    """
+    forest = plant(grammars, merge)
+    size, documents = forest.alphabet_size, len(forest)
+    counts = np.diff(forest.sequence_offsets)
+    symbols = np.zeros((documents, counts.max(initial=1)), np.int32)
+    symbols[np.arange(symbols.shape[1]) < counts[:, None]] = forest.sequence
+    hashes = np.concatenate([_terminal_hashes(size), forest.hashes])
+    return Batch(
+        alphabet_size=size,
+        # A tensor can be written to and the forest cannot: torch warns of what would not be copied.
+        children=torch.from_numpy(forest.children.copy()),
+        level_offsets=tuple(forest.level_offsets.tolist()),
+        symbols=torch.from_numpy(symbols),
+        counts=torch.from_numpy(counts),
+        node_lengths=torch.from_numpy(np.concatenate([np.ones(size, np.int64), forest.lengths])),
+        node_hashes=torch.from_numpy(hashes.view(np.int64)),
+        labels=None if labels is None else as_labels(labels, documents),
+        rows=None if rows is None else _rows(rows, documents),
+        bag=None if counted is None else bag_of(grammars, counted),
+        local=None if local is None else _local(forest, local),
+    )
+
+
+def bag_of(grammars: Grammars, counted: Counted, threads: int | None = None) -> Bag:
+    """Return what the documents count."""
+    # A loader's workers are as many as there are processors for, without threads of their own.
+    counts = counted.of(grammars, 1 if get_worker_info() is not None else threads)
+    documents = np.repeat(np.arange(len(grammars)), np.diff(counts.indptr))
+    return Bag(
+        torch.from_numpy(documents),
+        torch.from_numpy(counts.indices.astype(np.int64)),
+        torch.from_numpy(counts.data.astype(np.float32)),
+    )
+
+
+def _local(forest: Forest, local: LocalNgrams) -> Local:
+    placed = local.of(forest)
+    arrays = placed.nodes, placed.node_buckets, placed.places, placed.place_buckets
+    return Local(*(torch.from_numpy(each.astype(np.int64)) for each in arrays))
+
+
+def _terminal_hashes(alphabet_size: int) -> npt.NDArray[np.uint64]:
+    """Hashes of texts of one terminal, uint64 [alphabet_size], as core/fingerprint.hpp has them.
+
+    The polynomial of such a text is its terminal plus 1, which MurmurHash3's end then spreads.
+    """
+    return mixed(np.arange(1, alphabet_size + 1, dtype=np.uint64))
+
+
+def as_labels(labels: Numbers, documents: int) -> Tensor:
+    """Return labels of so many documents as a tensor; ValueError or TypeError if unfit."""
+    array = np.asarray(labels)
+    if array.ndim not in (1, 2) or len(array) != documents:
+        raise ValueError(
+            f"labels of shape {list(array.shape)} for {several(documents, 'document')}; "
+            "pass one number or one row of numbers for each"
+        )
+    if array.size and array.dtype.kind not in "biuf":
+        raise TypeError(f"labels must be numbers, not {array.dtype}; number the classes from 0")
+    if array.ndim == 1 and array.dtype.kind != "f":
+        return torch.from_numpy(array.astype(np.int64))
+    with np.errstate(over="ignore"):  # what becomes infinite is found below
+        numbers = array.astype(np.float32)
+    bad = np.argwhere(~np.isfinite(numbers))
+    if len(bad):
+        where, value = bad[0].tolist(), array[tuple(bad[0])]
+        raise ValueError(f"label {where} is {value}, no finite float32; leave such documents out")
+    return torch.from_numpy(numbers)
+
+
+def _rows(rows: Numbers, documents: int) -> Tensor:
+    array = np.asarray(rows).astype(np.int64)
+    if array.shape != (documents,):
+        raise ValueError(f"rows of shape {list(array.shape)} for {several(documents, 'document')}")
+    return torch.from_numpy(array)

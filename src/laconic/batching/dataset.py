@@ -1,0 +1,113 @@
+"""Documents in memory, from which PyTorch's loaders take batches by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import index
+from typing import Any
+
+import numpy as np
+import torch
+from pyarrow import types
+from torch.utils.data import Dataset
+
+from laconic.arrays import Int64s
+from laconic.batching.batch import Batch, as_labels, bag_of, collate
+from laconic.batching.grammar_dropout import expand_at_random
+from laconic.batching.sampler import Numbers
+from laconic.corpus import Corpus
+from laconic.grammar import Grammars
+from laconic.ngrams.hashed import Counted
+from laconic.ngrams.in_place import LocalNgrams
+from laconic.show import several
+
+__all__ = ["GrammarDataset", "Rows"]
+
+
+class Rows(list[int]):
+    """Rows of a dataset for training, with the seed of what is random in their documents."""
+
+    seed: tuple[int, ...] = ()
+
+
+class GrammarDataset(Dataset[Batch]):
+    """Documents in memory, from which PyTorch's loaders take batches by row.
+
+    Labels are as in collate. A corpus gives its own where they are numbers and none are passed; its
+    class names are left alone, because training numbers them: pass the numbers. Raises ValueError
+    if documents and labels differ in number, or a label of the corpus is missing.
+
+    >>> from laconic import compress_many
+    >>> dataset = GrammarDataset(compress_many(["abab", "banana", "abc"]), labels=[0, 1, 0])
+    >>> dataset.counts.tolist()
+    [2, 4, 3]
+    >>> batch = dataset.__getitems__([2, 0])
+    >>> batch.rows.tolist(), batch.labels.tolist(), batch.counts.tolist()
+    ([2, 0], [0, 0], [3, 2])
+    """
+
+    counted: Counted | None = None
+    """What of n-grams and phrases goes into batches; a model's config says what it needs."""
+    local: LocalNgrams | None = None
+    """Which n-grams batches tell the places of; a model's config says so, too."""
+    dropout = 0.0
+    """Share of symbols that rows with a seed (Rows) have expanded at random."""
+    threads: int | None = None
+    """That count n-grams; by default as many as there are processors."""
+
+    def __init__(
+        self, source: Grammars | Corpus, labels: Numbers | None = None, merge: bool = True
+    ) -> None:
+        if isinstance(source, Corpus):
+            labels = _numbers_of(source) if labels is None else labels
+            source = source.grammars
+        if not isinstance(source, Grammars):
+            raise TypeError(f"a dataset is of Grammars or a Corpus, not {type(source).__name__}")
+        self.grammars = source
+        self.labels = None if labels is None else as_labels(labels, len(source))
+        self.merge = merge
+
+    @property
+    def counts(self) -> Int64s:
+        """The symbols of each document's sequence, int64 [N]: what LengthSampler wants."""
+        return np.diff(self.grammars.sequence_offsets)
+
+    def __len__(self) -> int:
+        return len(self.grammars)
+
+    def __getitem__(self, row: int) -> Batch:
+        return self.__getitems__([index(row)])
+
+    def __getitems__(self, rows: Sequence[int]) -> Batch:
+        """Return some documents as one batch, in that order; DataLoader calls this."""
+        places = np.asarray(rows)
+        grammars = self.grammars.take(places)
+        places = places.astype(np.int64) % max(1, len(self))
+        labels = None if self.labels is None else self.labels[torch.from_numpy(places)]
+        read = grammars
+        if self.dropout and isinstance(rows, Rows):
+            read = expand_at_random(grammars, self.dropout, rows.seed, places)
+        batch = collate(read, labels, places, self.merge, local=self.local)
+        if self.counted is None:
+            return batch
+        # Of the documents as they are: their n-grams are the same, but phrases would change.
+        return replace(batch, bag=bag_of(grammars, self.counted, self.threads))
+
+    def __repr__(self) -> str:
+        labels = "without labels" if self.labels is None else f"labels {list(self.labels.shape)}"
+        return f"<GrammarDataset: {several(len(self), 'document')}, {labels}>"
+
+
+def _numbers_of(corpus: Corpus) -> list[Any] | None:
+    name = corpus.about.label
+    if name is None or name not in corpus.schema.names:
+        return None
+    kind = corpus.schema.field(name).type
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+        return None
+    labels = corpus.labels
+    if None in labels:
+        row = labels.index(None)
+        raise ValueError(f"document {row} has no {name!r}; pass labels, or select the others")
+    return labels

@@ -1,0 +1,380 @@
+"""A corpus: many grammars with their labels and other columns, in memory or in Parquet files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from operator import index
+from pathlib import Path
+from typing import Any, Protocol, Unpack, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from laconic.alphabet import Alphabet, Document, as_alphabet
+from laconic.arrays import arrow_integers, row_numbers
+from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many, processors
+from laconic.corpus.compact import check_compact, learn_model
+from laconic.corpus.parquet import CorpusFile, CorpusWriter
+from laconic.corpus.schema import GRAMMAR_COLUMNS, About, CorpusError, grammars_from, table_of
+from laconic.corpus.worker import DocumentError, Task, compress_table
+from laconic.errors import InputError, NoDocumentError
+from laconic.formats import ReadError, ReadOptions, read_table
+from laconic.grammar import Grammar, Grammars
+from laconic.show import several
+
+__all__ = ["Corpus", "CorpusError"]
+
+_EXPANDED = 1 << 26  # letters that are expanded at a time
+
+
+class _Piece(Protocol):
+    """Some consecutive documents of a corpus."""
+
+    @property
+    def rows(self) -> int: ...
+    def load(self, columns: Sequence[str] | None) -> pa.Table: ...
+    def name(self, row: int) -> tuple[str | None, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    table: pa.Table
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def load(self, columns: Sequence[str] | None) -> pa.Table:
+        return self.table if columns is None else self.table.select(columns)
+
+    def name(self, row: int) -> tuple[str | None, int]:
+        return None, row
+
+
+class Corpus:
+    """Many grammars and the columns beside them; what lies in files is read when it is needed.
+
+    >>> corpus = Corpus.from_documents(["abab", "banana"], labels=["a", "b"])
+    >>> corpus
+    <Corpus: 2 documents, repair over Alphabet.bytes(), columns label>
+    >>> corpus[1].text(), corpus.labels
+    ('banana', ['a', 'b'])
+    """
+
+    def __init__(self, about: About, schema: pa.Schema, pieces: Sequence[_Piece]) -> None:
+        self.about, self.schema = about, schema
+        self._pieces = list(pieces)
+        self._starts = np.array([0, *accumulate(piece.rows for piece in self._pieces)], np.int64)
+        self._loaded: tuple[int, Grammars] | None = None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Corpus:
+        """Return the corpus in a Parquet file, or in a folder of them (its shards, by name).
+
+        Only footers are read. Raises FileNotFoundError, or CorpusError with the file for what is no
+        corpus, is damaged, or is not like the shards before it.
+        """
+        path = Path(path)
+        if path.is_dir():
+            paths = sorted(path.glob("*.parquet"))
+            if not paths:
+                raise FileNotFoundError(f"{path} holds no .parquet files")
+        elif path.exists():
+            paths = [path]
+        else:
+            raise FileNotFoundError(f"{path} does not exist")
+        files = [CorpusFile(each) for each in paths]
+        for file in files[1:]:
+            if file.about != files[0].about or not file.schema.equals(files[0].schema):
+                raise CorpusError(
+                    f"its codec, alphabet or columns are not {paths[0]}'s", str(file.path)
+                )
+        if path.is_dir() and (files[-1].shards or 0) > len(files):
+            wanted = files[-1].shards
+            raise CorpusError(f"{wanted} shards were written, but {len(files)} are here", str(path))
+        pieces = [piece for file in files for piece in file.pieces()]
+        # How the input ends is known to the last shard only.
+        about = replace(files[0].about, layout=files[-1].final_layout or files[0].about.layout)
+        return cls(about, about.schema(files[0].schema), pieces)
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        labels: Iterable[object] | None = None,
+        codec: CodecName | Codec = "repair",
+        alphabet: str | Alphabet = "bytes",
+        threads: int | None = None,
+        **options: Unpack[Options],
+    ) -> Corpus:
+        """Return the corpus of documents in memory, compressed as by compress_many.
+
+        Raises ValueError unless there is one label for each document.
+        """
+        codec, alphabet = as_codec(codec, options), as_alphabet(alphabet)
+        if isinstance(documents, (str, bytes)):
+            raise TypeError("from_documents takes many documents, not one; pass [document]")
+        documents = list(documents)
+        columns = None if labels is None else pa.table({"label": pa.array(list(labels))})
+        if columns is not None and columns.num_rows != len(documents):
+            raise InputError(f"{len(documents)} documents, but {columns.num_rows} labels")
+        grammars = compress_many(documents, codec, alphabet=alphabet, threads=threads)
+        about = About(codec, alphabet, label=None if labels is None else "label")
+        return cls.from_arrow(table_of(grammars, about, columns))
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        text: str | None = None,
+        label: str | None = None,
+        codec: CodecName | Codec = "repair",
+        alphabet: str | Alphabet = "bytes",
+        threads: int | None = None,
+        **options: Unpack[Options],
+    ) -> Corpus:
+        """Return the corpus of a table of documents in memory, with its other columns.
+
+        `source` is an Arrow table or reader, or a Hugging Face dataset; `text` and `label` name its
+        columns. Raises ReadError for a column that is not there, and with the row, from 1, for a
+        text that is missing, empty or outside the alphabet.
+        """
+        documents = read_table(source, ReadOptions(text=text, label=label))
+        codec, alphabet = as_codec(codec, options), as_alphabet(alphabet)
+        about = About(codec, alphabet, documents.text, documents.label, documents.layout)
+        tables = []
+        for part in documents.parts():
+            try:
+                result = compress_table(part.table, Task(about), threads or processors())
+            except DocumentError as error:
+                file, row = part.files[error.index], int(part.rows[error.index])
+                raise ReadError(file, row, error.reason) from None
+            tables.append(result.table)
+        if not tables:
+            tables = [compress_table(documents.schema.empty_table(), Task(about)).table]
+        return cls.from_arrow(pa.concat_tables(tables))
+
+    @classmethod
+    def from_arrow(cls, table: pa.Table) -> Corpus:
+        """Return the corpus in a table such as to_arrow gives; grammars are checked when used."""
+        return cls(About.of(table.schema), table.schema, [_Table(table)])
+
+    @property
+    def codec(self) -> Codec:
+        """The codec the documents were compressed with."""
+        return self.about.codec
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """The alphabet of the documents."""
+        return self.about.alphabet
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the user's columns."""
+        return [name for name in self.schema.names if name not in GRAMMAR_COLUMNS.names]
+
+    @property
+    def labels(self) -> list[Any]:
+        """The label of each document; ValueError if the corpus has no label column."""
+        if self.about.label is None or self.about.label not in self.schema.names:
+            raise InputError("this corpus has no labels; name a label column when compressing")
+        return list(self.column(self.about.label).to_pylist())
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """The number of terminals of each document, int64 [N], as the file gives them."""
+        chunks = self.column("length").chunks
+        return np.concatenate([np.zeros(0, np.int64), *map(arrow_integers, chunks)])
+
+    @cached_property
+    def grammars(self) -> Grammars:
+        """All grammars, checked. O(symbols) time and memory; batches() takes them part by part."""
+        parts = [self._grammars(number) for number in range(len(self._pieces))]
+        return (
+            Grammars.concatenate(parts) if parts else Grammars(self.alphabet.size, [], [0], [], [0])
+        )
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return one column; KeyError if there is none of that name."""
+        if name not in self.schema.names:
+            raise KeyError(f"no column {name!r}; there are {', '.join(self.schema.names)}")
+        return self.to_arrow([name]).column(name)
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the corpus, or some of its columns, as a table with the corpus's metadata."""
+        names = self.schema.names if columns is None else columns
+        schema = self.about.schema(self.schema.field(name) for name in names)
+        tables = [piece.load(list(names)).select(names) for piece in self._pieces]
+        if not tables:
+            return schema.empty_table()
+        return pa.concat_tables(tables).replace_schema_metadata(schema.metadata)
+
+    def select(self, rows: npt.ArrayLike | slice) -> Corpus:
+        """Return the corpus of some documents, in memory: integers [K], a mask [N] or a slice."""
+        if isinstance(rows, slice):
+            wanted = np.arange(len(self))[rows]
+        else:
+            wanted = np.asarray(rows)
+            if wanted.dtype == bool:
+                if wanted.shape != (len(self),):
+                    raise IndexError(f"a mask of shape {wanted.shape} for {len(self)} documents")
+                wanted = np.flatnonzero(wanted)
+        wanted = row_numbers(wanted, len(self))
+        pieces = np.searchsorted(self._starts, wanted, side="right") - 1
+        tables, order = [], []
+        for number in np.unique(pieces).tolist():
+            here = np.flatnonzero(pieces == number)
+            tables.append(self._pieces[number].load(None).take(wanted[here] - self._starts[number]))
+            order.append(here)
+        if not tables:
+            return self._like_this(self.schema.empty_table())
+        places = np.argsort(np.concatenate(order), kind="stable")
+        table = pa.concat_tables(tables).take(places)
+        return self._like_this(table)
+
+    def batches(self, size: int) -> Iterator[Corpus]:
+        """Yield the documents `size` at a time, as corpora in memory; one row group is held."""
+        if size < 1:
+            raise InputError(f"size must be at least 1, not {size}")
+        held: list[pa.Table] = []
+        for piece in self._pieces:
+            held.append(piece.load(None))
+            while sum(table.num_rows for table in held) >= size:
+                table = pa.concat_tables(held)
+                yield self._like_this(table.slice(0, size))
+                held = [table.slice(size)] if table.num_rows > size else []
+        if held:
+            yield self._like_this(pa.concat_tables(held))
+
+    def parts(self) -> Iterator[tuple[int, pa.Table, Grammars]]:
+        """Yield the pieces as stored: number of the first document, table, checked grammars."""
+        for number, piece in enumerate(self._pieces):
+            table = piece.load(None)
+            yield int(self._starts[number]), table, self._checked(number, table)
+            del table  # before the next is loaded: one is held, if the caller holds none
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """How laconic.formats writes the documents to files: as they came, or else as JSONL."""
+        if self.about.layout is not None:
+            return dict(self.about.layout)
+        columns = [*self.columns, self.about.text]
+        return {"format": "jsonl", "columns": columns, "text": self.about.text}
+
+    def documents(self, as_text: bool = False) -> Iterator[pa.Table]:
+        """Yield the documents, expanded, with their columns, a part at a time.
+
+        They are bytes, or with `as_text` strings. Raises CorpusError for a document of more than
+        2^30 letters, or that is no text.
+        """
+        kind = pa.large_string() if as_text else pa.large_binary()
+        for first, table, grammars in self.parts():
+            columns = table.select(self.columns).replace_schema_metadata()
+            texts: list[bytes | str] = []
+            begin = letters = 0
+            for row, grammar in enumerate(grammars):
+                spell = grammar.text if as_text else grammar.to_bytes
+                try:
+                    texts.append(spell(self.alphabet))
+                except ValueError as error:
+                    raise CorpusError(str(error), row=first + row) from None
+                letters += grammar.expanded_length
+                # A small grammar may stand for much: what is expanded is held no longer than this.
+                if letters >= _EXPANDED or row + 1 == len(grammars):
+                    some = columns.slice(begin, len(texts))
+                    yield some.append_column(self.about.text, pa.array(texts, kind))
+                    texts, begin, letters = [], row + 1, 0
+
+    def problems(self) -> Iterator[str]:
+        """Yield what is wrong with the corpus, document by document; nothing if it is sound."""
+        for number, piece in enumerate(self._pieces):
+            try:
+                table = piece.load(None)
+            except CorpusError as error:
+                rows = f"documents {self._starts[number]} to {self._starts[number + 1] - 1}"
+                yield f"{error} ({rows})"
+                continue
+            try:
+                self._checked(number, table)
+            except CorpusError as error:
+                if error.row is None:
+                    yield str(error)
+                    continue
+                for row in range(table.num_rows):
+                    try:
+                        grammars_from(table.slice(row, 1), self.about)
+                    except CorpusError as problem:
+                        yield str(CorpusError(problem.reason, *piece.name(row)))
+
+    def write(self, path: str | os.PathLike[str], level: int = 3, compact: bool = False) -> None:
+        """Write the corpus to one Parquet file, which appears when it is whole.
+
+        `level` is zstd's. `compact` files of Re-Pair's grammars are smaller, and read by Laconic
+        only; ValueError if the corpus cannot be that.
+        """
+        path = Path(path)
+        model = None
+        if compact:
+            check_compact(self.about)
+            # Grammars are checked when they are used: here is where the file is still known.
+            for _, table, _ in self.parts():
+                model = model or learn_model(table, self.about)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(path.name + ".partial")
+        try:
+            with CorpusWriter(partial, self.schema, level, model) as writer:
+                for piece in self._pieces:
+                    writer.write(piece.load(None))
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @overload
+    def __getitem__(self, which: int) -> Grammar: ...
+    @overload
+    def __getitem__(self, which: slice) -> Corpus: ...
+    def __getitem__(self, which: int | slice) -> Grammar | Corpus:
+        if isinstance(which, slice):
+            return self.select(which)
+        i = index(which)
+        if not -len(self) <= i < len(self):
+            raise NoDocumentError(f"there is no document {i}: the corpus has {len(self)}, from 0")
+        i %= len(self)
+        number = int(np.searchsorted(self._starts, i, side="right")) - 1
+        return self._grammars(number)[i - int(self._starts[number])]
+
+    def __iter__(self) -> Iterator[Grammar]:
+        for number in range(len(self._pieces)):
+            yield from self._grammars(number)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.columns) or "none"
+        return (
+            f"<Corpus: {several(len(self), 'document')}, {self.codec.name} over {self.alphabet!r}, "
+            f"columns {columns}>"
+        )
+
+    def _like_this(self, table: pa.Table) -> Corpus:
+        return Corpus.from_arrow(table.replace_schema_metadata(self.schema.metadata))
+
+    def _grammars(self, number: int) -> Grammars:
+        if self._loaded is None or self._loaded[0] != number:
+            table = self._pieces[number].load(GRAMMAR_COLUMNS.names)
+            self._loaded = number, self._checked(number, table)
+        return self._loaded[1]
+
+    def _checked(self, number: int, table: pa.Table) -> Grammars:
+        try:
+            return grammars_from(table, self.about)
+        except CorpusError as error:
+            file, row = self._pieces[number].name(error.row or 0)
+            raise CorpusError(error.reason, file, None if error.row is None else row) from None

@@ -1,0 +1,262 @@
+"""One Parquet file of a corpus: read row group by row group, and written with every choice made."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from laconic.corpus.compact import (
+    COMPACTED,
+    compact_fields,
+    from_compact,
+    listed_fields,
+    to_compact,
+)
+from laconic.corpus.schema import (
+    GRAMMAR_COLUMNS,
+    About,
+    CorpusError,
+    final_layout,
+    layout_metadata,
+    shards_metadata,
+    stated_shards,
+)
+
+__all__ = ["CorpusFile", "CorpusWriter", "RowGroup"]
+
+_CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"0" * 16
+_MOST_UNPACKED = 1 << 30
+_THRIFT_LIMIT = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Some consecutive documents of a file, read when they are asked for."""
+
+    file: CorpusFile
+    number: int
+    rows: int
+    first: int  # document of the file
+
+    def load(self, columns: Sequence[str] | None) -> pa.Table:
+        """Return these columns, or all."""
+        return self.file.read(self.number, columns)
+
+    def name(self, row: int) -> tuple[str | None, int]:
+        """Return the file, and the number in it of the document in this row of the group."""
+        return str(self.file.path), self.first + row
+
+
+class CorpusFile:
+    """One Parquet file of a corpus: its footer, and its row groups when they are asked for."""
+
+    def __init__(self, path: Path, limit: int = _MOST_UNPACKED) -> None:
+        self.path, self.limit = path, limit
+        _check_footer(path)
+        try:
+            with pq.ParquetFile(
+                path,
+                thrift_string_size_limit=_THRIFT_LIMIT,
+                thrift_container_size_limit=_THRIFT_LIMIT,
+            ) as file:
+                stored: pa.Schema = file.schema_arrow
+                footer, leaves = file.metadata, len(file.schema)
+            counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+            columns = [footer.row_group(i).num_columns for i in range(footer.num_row_groups)]
+        except OSError as error:
+            raise CorpusError(
+                f"cannot be read as Parquet: {_first_line(error)}", str(path)
+            ) from None
+        except (pa.ArrowException, ValueError, MemoryError) as error:
+            raise CorpusError(f"is not sound Parquet: {_first_line(error)}", str(path)) from None
+        if min(counts, default=0) < 0 or sum(counts) != footer.num_rows:
+            raise CorpusError("is not sound Parquet: its counts of rows disagree", str(path))
+        if any(count != leaves for count in columns):
+            raise CorpusError("is not sound Parquet: its counts of columns disagree", str(path))
+        self.counts, self._footer = counts, footer
+        try:
+            self.stored = About.of(stored)
+            self.final_layout = final_layout(footer.metadata)
+            self.shards = stated_shards(footer.metadata)
+        except CorpusError as error:
+            raise CorpusError(error.reason, str(path)) from None
+        self.about = replace(self.stored, model=None)
+        fields = listed_fields(stored) if self.stored.model else stored
+        self.schema: pa.Schema = self.about.schema(fields)
+        needed = ("grammar", "length") if self.stored.model else GRAMMAR_COLUMNS.names
+        for name in sorted({*needed, *stored.names}):
+            if stored.names.count(name) != 1 or self.schema.names.count(name) > 1:
+                raise CorpusError(f"must have one column {name!r}", str(path))
+
+    def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return one row group; CorpusError if it is damaged, or would not fit into memory."""
+        # Not the sum over its columns: pyarrow aborts there if statistics are damaged.
+        size = self._footer.row_group(number).total_byte_size
+        if size > self.limit or size < 0:
+            raise CorpusError(
+                f"row group {number} would take {size} bytes, more than the limit of {self.limit}",
+                str(self.path),
+            )
+        wanted = columns
+        if self.stored.model and columns is not None:
+            coded = {"grammar" if name in COMPACTED else name for name in columns}
+            wanted = sorted(coded | {"length"})
+        try:
+            # Opened anew each time: a corpus may have more shards than a process may open files.
+            with pq.ParquetFile(
+                self.path, metadata=self._footer, page_checksum_verification=True
+            ) as file:
+                table = file.read_row_group(number, columns=wanted, use_threads=False)
+            table.validate(full=True)  # codes of dictionaries, UTF-8
+            if self.stored.model and (wanted is None or "grammar" in wanted):
+                table = from_compact(table, self.stored, self.limit)
+                table = table.replace_schema_metadata(self.schema.metadata)
+        except CorpusError as error:
+            row = None if error.row is None else error.row + sum(self.counts[:number])
+            raise CorpusError(error.reason, str(self.path), row) from None
+        except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
+            raise CorpusError(
+                f"row group {number} is damaged: {_first_line(error)}", str(self.path)
+            ) from None
+        if table.num_rows != self.counts[number]:
+            raise CorpusError(
+                f"row group {number} has {table.num_rows} documents, not {self.counts[number]}",
+                str(self.path),
+            )
+        return table if columns is None else table.select(columns)
+
+    def pieces(self) -> list[RowGroup]:
+        """Return the row groups, in order."""
+        firsts = accumulate(self.counts, initial=0)
+        return [
+            RowGroup(self, number, rows, first)
+            for number, (rows, first) in enumerate(zip(self.counts, firsts, strict=False))
+            if rows
+        ]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+class CorpusWriter:
+    """Writes tables of a corpus to a Parquet file: every choice of encoding is made here.
+
+    Bytes of symbols are stored apart (BYTE_STREAM_SPLIT), where zstd finds most of them to be 0;
+    checksums let a damaged page be told from a sound one.
+    """
+
+    def __init__(
+        self, path: Path, schema: pa.Schema, level: int = 3, model: str | None = None
+    ) -> None:
+        self._path = path
+        self._about = replace(About.of(schema), model=model)
+        schema = self._about.schema(compact_fields(schema) if model else schema)
+        split = ["letters.list.element", "sequence.list.element"]
+        split += ["rules.list.element.left", "rules.list.element.right"]
+        ours = {*GRAMMAR_COLUMNS.names, "grammar"} if model else set(GRAMMAR_COLUMNS.names)
+        others = [name for name in schema.names if name not in ours]
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            compression_level=level,
+            use_dictionary=others,
+            write_statistics=others,
+            column_encoding=None if model else dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
+            data_page_size=1 << 22,
+            write_page_checksum=True,
+        )
+
+    def write(self, table: pa.Table) -> None:
+        """Append a table as one row group, or as several if a reader would refuse one so large.
+
+        Raises CorpusError for a document that is too large on its own.
+        """
+        rows, most = table.num_rows, _MOST_UNPACKED // (16 if self._about.model else 2)
+        if rows == 0:
+            return
+        if table.nbytes > most:
+            if rows == 1:
+                raise CorpusError(f"a document of {table.nbytes} bytes is too large; split it")
+            self.write(table.slice(0, rows // 2))
+            self.write(table.slice(rows // 2))
+            return
+        stored = to_compact(table, self._about) if self._about.model else table
+        self._writer.write_table(stored, row_group_size=rows)
+
+    def close(self, layout: Mapping[str, Any] | None = None, shards: int | None = None) -> None:
+        """End the file, and say what is known at the end only.
+
+        That is how documents are laid out, and in a last shard, how many there are.
+        """
+        if shards is not None:
+            self._writer.add_key_value_metadata(shards_metadata(shards))
+        if layout is not None:
+            self._writer.add_key_value_metadata(layout_metadata(layout))
+        self._writer.add_key_value_metadata({_CHECKSUM: _UNSIGNED})
+        self._writer.close()
+        _sign_footer(self._path)
+
+    def __enter__(self) -> CorpusWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _footer(file: BinaryIO) -> tuple[int, bytes, int | None]:
+    """Return where the footer begins, its bytes, and where in them its checksum is, if it is."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - 8))
+    size, magic = struct.unpack("<I4s", file.read(8).rjust(8, b"\0"))
+    if magic != b"PAR1" or size > end - 12:
+        return 0, b"", None
+    start = file.seek(end - 8 - size)
+    footer = file.read(size)
+    at = footer.rfind(_CHECKSUM)
+    # Thrift: behind the key, the header of the next field and the length of the value, a byte each.
+    return start, footer, None if at < 0 else at + len(_CHECKSUM) + 2
+
+
+def _signature(footer: bytes, at: int) -> bytes:
+    # With the footer's length: what was copied from another file's metadata is no signature.
+    plain = footer[:at] + _UNSIGNED + footer[at + len(_UNSIGNED) :]
+    return b"%08x%08x" % (len(footer), zlib.crc32(plain))
+
+
+def _sign_footer(path: Path) -> None:
+    with path.open("r+b") as file:
+        start, footer, at = _footer(file)
+        assert at is not None  # the writer has just put it there
+        file.seek(start + at)
+        file.write(_signature(footer, at))
+
+
+def _check_footer(path: Path) -> None:
+    # Nothing in Parquet tells of a damaged footer, on which pyarrow may abort the process.
+    try:
+        with path.open("rb") as file:
+            _, footer, at = _footer(file)
+    except OSError as error:
+        raise CorpusError(f"cannot be read: {error.strerror}", str(path)) from None
+    if not footer:
+        reason = "is not Parquet, or was cut short: it has no footer"
+        if path.suffix != ".parquet":
+            reason += "; of raw documents, `laconic compress` makes a corpus"
+        raise CorpusError(reason, str(path))
+    if at is None:
+        return
+    stated, right = footer[at : at + len(_UNSIGNED)], _signature(footer, at)
+    if stated[:8] == right[:8] and stated != right:
+        raise CorpusError("its footer is damaged: its CRC-32 is another", str(path))

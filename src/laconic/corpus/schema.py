@@ -1,0 +1,364 @@
+"""The corpus format (FORMAT.md): grammars, and what must be known to read them, as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laconic import _core
+from laconic.alphabet import Alphabet
+from laconic.arrays import Int32s, Int64s, arrow_integers, frozen
+from laconic.codecs import Codec
+from laconic.errors import InputError
+from laconic.grammar import GrammarError, Grammars, trusted_grammars
+
+__all__ = [
+    "GRAMMAR_COLUMNS",
+    "About",
+    "CorpusError",
+    "check_columns",
+    "final_layout",
+    "grammars_from",
+    "layout_metadata",
+    "lists_of",
+    "packed_lists",
+    "shards_metadata",
+    "stated_shards",
+    "table_of",
+]
+
+VERSION = 1
+_KEY, _CHECK = b"laconic", b"laconic.crc32"
+_LAYOUT, _SHARDS = b"laconic.layout", b"laconic.shards"
+_MOST_METADATA = 1 << 24
+_MOST_SYMBOLS = (1 << 31) - 1
+
+
+def _required(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+def _list(element: pa.DataType) -> pa.DataType:
+    return pa.list_(_required("element", element))
+
+
+_RULE = pa.struct([_required("left", pa.int32()), _required("right", pa.int32())])
+GRAMMAR_COLUMNS = pa.schema(
+    [
+        _required("letters", _list(pa.int32())),
+        _required("rules", _list(_RULE)),
+        _required("sequence", _list(pa.int32())),
+        _required("length", pa.int64()),
+    ]
+)
+
+
+class CorpusError(InputError):
+    """A file that is no corpus, or a broken one; names the file, the row if one is to blame."""
+
+    def __init__(self, reason: str, file: str | None = None, row: int | None = None) -> None:
+        super().__init__(reason, file=file, document=row)
+        self.row = row
+
+    @classmethod
+    def of(cls, error: GrammarError) -> CorpusError:
+        """Return what the core says of "document 17: …"."""
+        number, colon, reason = str(error).removeprefix("document ").partition(": ")
+        return cls(reason, row=int(number)) if colon and number.isdecimal() else cls(str(error))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CorpusError, (self.reason, self.file, self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a corpus says of itself in its schema metadata.
+
+    `text` names the column the documents came from, `label` the one that holds the labels, if any,
+    and `layout` says how the documents were written (laconic.formats.writing writes them so again).
+    `model` is that of compact columns, in files that have them.
+    """
+
+    codec: Codec
+    alphabet: Alphabet
+    text: str = "text"
+    label: str | None = None
+    layout: Mapping[str, Any] | None = None
+    model: str | None = None
+
+    def schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
+        """Return the schema of a corpus in memory with these fields."""
+        return pa.schema(fields, metadata=_metadata(self._fields()))
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "codec": asdict(self.codec),
+            "alphabet": json.loads(self.alphabet.to_json()),
+            "alphabet_size": self.alphabet.size,
+            "text": self.text,
+            "label": self.label,
+            "layout": self.layout,
+            "model": self.model,
+        }
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> About:
+        """Return what a schema says; CorpusError, one message per cause, if it is no corpus's."""
+        metadata = schema.metadata or {}
+        data = metadata.get(_KEY)
+        if data is None:
+            raise CorpusError('is not a corpus: its schema metadata has no "laconic"')
+        if len(data) > _MOST_METADATA:
+            raise CorpusError(f"has {len(data)} bytes of metadata, more than {_MOST_METADATA}")
+        if metadata.get(_CHECK) != b"%08x" % zlib.crc32(data):
+            raise CorpusError("its metadata are damaged: their CRC-32 is another")
+        try:
+            fields = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(f"its metadata are not JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise CorpusError("its metadata are not a JSON object")
+        version = fields.get("version")
+        if type(version) is not int or version != VERSION:
+            raise CorpusError(
+                f"is of format version {version!r:.20}; this Laconic reads version {VERSION}"
+            )
+        options, letters = _object(fields, "codec"), _object(fields, "alphabet")
+        if unknown := sorted(options.keys() - {field.name for field in dataclass_fields(Codec)}):
+            raise CorpusError(f"its metadata are wrong: no codec has the option {unknown[0]!r:.40}")
+        try:
+            codec, alphabet = Codec(**options), Alphabet.from_json(json.dumps(letters))
+        except (TypeError, ValueError) as error:
+            raise CorpusError(f"its metadata are wrong: {error}") from None
+        text, label, layout, model = (
+            fields.get(key) for key in ("text", "label", "layout", "model")
+        )
+        if not isinstance(text, str) or not isinstance(label, str | None):
+            raise CorpusError('its metadata are wrong: "text" and "label" must name columns')
+        if not isinstance(layout, dict | None) or not isinstance(model, str | None):
+            raise CorpusError(
+                'its metadata are wrong: "layout" must be an object or null, "model" a text or null'
+            )
+        if fields.get("alphabet_size") != alphabet.size:
+            raise CorpusError('its metadata are wrong: "alphabet_size" is not the alphabet\'s')
+        return cls(codec, alphabet, text, label, layout, model)
+
+
+def _metadata(fields: dict[str, Any]) -> dict[bytes, bytes]:
+    data = json.dumps(fields, sort_keys=True).encode()
+    return {_KEY: data, _CHECK: b"%08x" % zlib.crc32(data)}
+
+
+def _object(fields: dict[str, Any], key: str) -> dict[str, Any]:
+    value = fields.get(key)
+    if not isinstance(value, dict):
+        raise CorpusError(f'its metadata are wrong: "{key}" must be an object')
+    return value
+
+
+def layout_metadata(layout: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """Return the file metadata that replace the layout in the schema metadata."""
+    data = json.dumps(dict(layout), sort_keys=True).encode()
+    return {_LAYOUT: b"%08x " % zlib.crc32(data) + data}
+
+
+def shards_metadata(count: int) -> dict[bytes, bytes]:
+    """Return the file metadata of a last shard: how many there are."""
+    return {_SHARDS: b"%d" % count}
+
+
+def stated_shards(metadata: Mapping[bytes, bytes] | None) -> int | None:
+    """Return what shards_metadata wrote, if it did; CorpusError if that is no number."""
+    data = (metadata or {}).get(_SHARDS)
+    if data is None:
+        return None
+    if not data.isdigit() or len(data) > 9:
+        raise CorpusError("its number of shards is no number")
+    return int(data)
+
+
+def final_layout(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
+    """Return what layout_metadata wrote, if it did; CorpusError if that is damaged."""
+    data = (metadata or {}).get(_LAYOUT)
+    if data is None:
+        return None
+    crc, _, text = data.partition(b" ")
+    if crc != b"%08x" % zlib.crc32(text):
+        raise CorpusError("its layout is damaged: its CRC-32 is another")
+    try:
+        layout = json.loads(text)
+    except (ValueError, RecursionError):
+        layout = None
+    if not isinstance(layout, dict):
+        raise CorpusError("its layout is not a JSON object")
+    return layout
+
+
+def table_of(
+    grammars: Grammars,
+    about: About,
+    columns: pa.Table | None = None,
+    lengths: Int64s | None = None,
+) -> pa.Table:
+    """Return the corpus of these grammars, in O(symbols), beside the user's `columns`, if any.
+
+    `lengths` of the documents are counted if they are not given.
+
+    Raises CorpusError for columns that have the names of the corpus's own, or too many symbols.
+    """
+    letters, letter_offsets, left, right, sequence = _core.pack_many(
+        grammars.alphabet_size,
+        grammars.rules,
+        grammars.rule_offsets,
+        grammars.sequence,
+        grammars.sequence_offsets,
+        # In LZ78 and LZD the sequence counts the rules as they are made: nearly free as it is.
+        about.codec.name == "repair",
+    )
+    arrays: list[pa.Array] = [
+        *lists_of(
+            letters,
+            letter_offsets,
+            left,
+            right,
+            grammars.rule_offsets,
+            sequence,
+            grammars.sequence_offsets,
+        ),
+        _array(grammars.expanded_lengths if lengths is None else lengths),
+    ]
+    fields = list(GRAMMAR_COLUMNS)
+    if columns is not None:
+        check_columns(columns.schema)
+        if about.text in columns.schema.names:
+            raise CorpusError(f"two columns are named {about.text!r}; rename one of them")
+        arrays = [*columns.columns, *arrays]
+        fields = [*columns.schema, *fields]
+    return pa.table(arrays, schema=about.schema(fields))
+
+
+def check_columns(fields: Iterable[pa.Field]) -> None:
+    """Raise CorpusError if the user's columns have one name twice, or that of the corpus's own."""
+    names = Counter(field.name for field in fields)
+    if taken := sorted(names.keys() & set(GRAMMAR_COLUMNS.names)):
+        raise CorpusError(
+            f"the column {taken[0]!r} has the name of one of the corpus's own "
+            f"({', '.join(GRAMMAR_COLUMNS.names)}); rename it"
+        )
+    if twice := [name for name, times in names.items() if times > 1]:
+        raise CorpusError(f"two columns are named {twice[0]!r}; rename one of them")
+
+
+def lists_of(
+    letters: Int32s,
+    letter_offsets: Int64s,
+    left: Int32s,
+    right: Int32s,
+    rule_offsets: Int64s,
+    sequence: Int32s,
+    sequence_offsets: Int64s,
+) -> list[pa.Array]:
+    """Return packed grammars as the columns letters, rules and sequence."""
+    rules = pa.StructArray.from_arrays([_array(left), _array(right)], fields=list(_RULE))
+    return [
+        _lists(letter_offsets, _array(letters), "letters"),
+        _lists(rule_offsets, rules, "rules"),
+        _lists(sequence_offsets, _array(sequence), "sequence"),
+    ]
+
+
+def packed_lists(
+    table: pa.Table,
+) -> tuple[Int32s, Int64s, Int32s, Int32s, Int64s, Int32s, Int64s]:
+    """Return what lists_of was given; CorpusError for columns of other types, or with nulls."""
+    for field in GRAMMAR_COLUMNS:
+        index = table.schema.get_field_index(field.name)
+        if index < 0:
+            raise CorpusError(f"has no column {field.name!r}")
+        if not table.schema.field(index).type.equals(field.type):
+            found = table.schema.field(index).type
+            raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
+    letters, letter_offsets = _flat(table, "letters")
+    rules, rule_offsets = _flat(table, "rules")
+    if rules.null_count:
+        raise CorpusError("rules hold a missing rule")
+    sequence, sequence_offsets = _flat(table, "sequence")
+    left, right = (
+        _integers(rules.field(side), rule_offsets, "rules") for side in ("left", "right")
+    )
+    symbols = _integers(sequence, sequence_offsets, "sequence")
+    every = _integers(letters, letter_offsets, "letters")
+    return every, letter_offsets, left, right, rule_offsets, symbols, sequence_offsets
+
+
+def _lists(offsets: Int64s, values: pa.Array, name: str) -> pa.ListArray:
+    if int(offsets[-1]) > _MOST_SYMBOLS:
+        raise CorpusError(
+            f"{name} of one part exceed 2^31 - 1 symbols; use another codec or split the document"
+        )
+    kind = GRAMMAR_COLUMNS.field(name).type
+    return pa.ListArray.from_arrays(_array(offsets.astype(np.int32)), values, type=kind)
+
+
+def _array(values: Int32s | Int64s) -> pa.Array:
+    # As in arrays.arrow_integers: pa.array would import pandas.
+    kind = pa.int32() if values.dtype == np.int32 else pa.int64()
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def grammars_from(table: pa.Table, about: About) -> Grammars:
+    """Return the grammars of a table that table_of made, checked.
+
+    Raises CorpusError with the number of the row in the table, from 0, for anything else.
+    """
+    packed = packed_lists(table)
+    length = _one_array(table, "length")
+    size = about.alphabet.size
+    try:
+        pairs, symbols = _core.unpack_many(size, *packed)
+        grammars = trusted_grammars(size, pairs, packed[4], symbols, packed[6])
+        lengths = grammars.expanded_lengths
+    except GrammarError as error:
+        raise CorpusError.of(error) from None
+    claimed = arrow_integers(length)
+    if not np.array_equal(claimed, lengths):
+        row = int((claimed != lengths).argmax())
+        reason = f"its length is given as {claimed[row]}, its grammar stands for {lengths[row]}"
+        raise CorpusError(reason, row=row)
+    return grammars
+
+
+def _one_array(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    if column.num_chunks == 0:
+        return pa.array([], column.type)
+    array = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+    if array.null_count:
+        row = array.is_null().to_pylist().index(True)
+        raise CorpusError(f"{name} is missing", row=row)
+    return array
+
+
+def _flat(table: pa.Table, name: str) -> tuple[pa.Array, Int64s]:
+    lists = _one_array(table, name)
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(arrow_integers(pc.list_value_length(lists)), out=offsets[1:])
+    return lists.flatten(), frozen(offsets)
+
+
+def _integers(array: pa.Array, offsets: Int64s, name: str) -> Int32s:
+    if array.null_count:
+        at = array.is_null().to_pylist().index(True)
+        row = int(np.searchsorted(offsets, at, side="right")) - 1
+        raise CorpusError(f"a symbol is missing in its {name}", row=row)
+    return arrow_integers(array)

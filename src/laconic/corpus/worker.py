@@ -1,0 +1,122 @@
+"""What every engine runs: a table of documents to a table of a corpus, in Arrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from laconic.alphabet import Alphabet, AlphabetError, Symbols
+from laconic.codecs import compress_symbols
+from laconic.corpus.schema import About, table_of
+from laconic.errors import InputError
+
+__all__ = ["DocumentError", "Result", "Task", "compress_table"]
+
+_LONGEST = 0xFFFFFF00  # letters; the core keeps positions in 32 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """How to compress: codec, alphabet and text column are in `about`; small enough to send."""
+
+    about: About
+    on_error: Literal["stop", "skip"] = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The corpus of the good documents of a table, and why others, by row from 0, are not in it."""
+
+    table: pa.Table
+    errors: list[tuple[int, str]]
+
+
+class DocumentError(InputError):
+    """A document that cannot be compressed; `index` counts from 0 in the table it came in."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        self.index = index
+        super().__init__(reason, document=index)
+
+    def __reduce__(self) -> tuple[type[DocumentError], tuple[int, str]]:
+        return DocumentError, (self.index, self.reason)
+
+
+def compress_table(table: pa.Table, task: Task, threads: int = 1) -> Result:
+    """Return the corpus of a table of documents, the columns beside the text untouched.
+
+    Raises DocumentError for the first bad document unless the task is to skip it.
+    """
+    about = task.about
+    text = table.column(about.text)
+    documents = text.chunk(0) if text.num_chunks == 1 else _joined(text)
+    errors: list[tuple[int, str]] = []
+    try:
+        symbols, offsets = _symbols(documents, about.alphabet)
+    except DocumentError:
+        if task.on_error == "stop":
+            raise
+        errors = _all_errors(documents, about.alphabet)
+        kept = np.ones(len(documents), bool)
+        kept[[row for row, _ in errors]] = False
+        table, documents = table.filter(pa.array(kept)), documents.filter(pa.array(kept))
+        symbols, offsets = _symbols(documents, about.alphabet)
+    grammars = compress_symbols(symbols, offsets, about.alphabet.size, about.codec, threads)
+    columns = table.drop_columns([about.text])
+    return Result(table_of(grammars, about, columns, np.diff(offsets)), errors)
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 0:
+        return pa.array([], column.type)
+    kind = pa.large_binary() if pa.types.is_binary(column.type) else pa.large_string()
+    large = column if _is_large(column.type) else column.cast(kind)
+    return pa.concat_arrays(large.chunks)
+
+
+def _is_large(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_large_binary(kind) or pa.types.is_large_string(kind))
+
+
+def _flat(documents: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    kind = np.int64 if _is_large(documents.type) else np.int32
+    _, offset_buffer, data = documents.buffers()
+    if offset_buffer is None or len(documents) == 0:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    every = np.frombuffer(offset_buffer, kind)
+    offsets = every[documents.offset : documents.offset + len(documents) + 1].astype(np.int64)
+    raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return raw[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+
+def _symbols(documents: pa.Array, alphabet: Alphabet) -> tuple[Symbols, npt.NDArray[np.int64]]:
+    data, offsets = _flat(documents)
+    empty = offsets[1:] == offsets[:-1]
+    first_empty = int(empty.argmax()) if empty.any() else None
+    try:
+        symbols, starts = alphabet.encode_utf8(data, offsets)
+    except AlphabetError as error:
+        row = error.document or 0
+        if first_empty is None or row < first_empty:
+            where = "" if error.position is None else f"position {error.position}: "
+            raise DocumentError(row, where + error.reason) from None
+    if first_empty is not None:
+        raise DocumentError(first_empty, "the document is empty")
+    longest = int(np.diff(starts).argmax()) if len(starts) > 1 else 0
+    if len(starts) > 1 and starts[longest + 1] - starts[longest] > _LONGEST:
+        raise DocumentError(longest, f"it has more than {_LONGEST} letters; split it")
+    return symbols, starts
+
+
+def _all_errors(documents: pa.Array, alphabet: Alphabet) -> list[tuple[int, str]]:
+    errors = []
+    for row in range(len(documents)):
+        try:
+            _symbols(documents.slice(row, 1), alphabet)
+        except DocumentError as error:
+            errors.append((row, error.reason))
+    return errors

@@ -1,0 +1,90 @@
+"""Errors that somebody can mend: what is wrong, where, and the cure; all others are bugs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+__all__ = [
+    "InputError",
+    "LaconicError",
+    "MissingPackageError",
+    "NoDocumentError",
+    "OutOfMemoryError",
+    "needs",
+]
+
+
+class LaconicError(Exception):
+    """What Laconic raises on purpose; `reason` is the message without the place.
+
+    The place is data, each part None where it does not apply: `file`; `row`, of a file, from 1, as
+    editors count; `document`, from 0, as Python counts; `position` in it, in terminals.
+
+    >>> print(InputError("it is empty", file="a.csv", row=3))
+    a.csv, row 3: it is empty
+    """
+
+    def __init__(
+        self,
+        reason: str = "",
+        *,
+        file: str | None = None,
+        row: int | None = None,
+        document: int | None = None,
+        position: int | None = None,
+    ) -> None:
+        self.reason, self.file, self.row = reason, file, row
+        self.document, self.position = document, position
+        numbers = {"row": row, "document": document, "position": position}
+        places = [f"{word} {number}" for word, number in numbers.items() if number is not None]
+        where = ", ".join([*([file] if file is not None else []), *places])
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The parts of the place that are known, as this class takes them."""
+        parts = {name: getattr(self, name) for name in ("file", "row", "document", "position")}
+        return {name: value for name, value in parts.items() if value is not None}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), self.reason, **self.place), ()
+
+
+class InputError(LaconicError, ValueError):
+    """A value, a document or a file that cannot be what it is."""
+
+
+class NoDocumentError(LaconicError, IndexError):
+    """A document that there is not."""
+
+
+class MissingPackageError(LaconicError, ModuleNotFoundError):
+    """A package that is needed for this, and not installed; names the extra that brings it."""
+
+
+class OutOfMemoryError(LaconicError, MemoryError):
+    """Too little memory, with what would need less."""
+
+
+@contextmanager
+def needs(what: str, extra: str, package: str | None = None) -> Iterator[None]:
+    """Let imports within fail with the cure: the package, or the extra of laconic that brings it.
+
+    >>> with needs("the moon", "space"):
+    ...     import a_rocket
+    Traceback (most recent call last):
+        ...
+    laconic.errors.MissingPackageError: the moon needs the package a_rocket: pip install a_rocket, or 'laconic[space]'
+    """  # noqa: E501
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        name = package or str(error.name).partition(".")[0]
+        missing = MissingPackageError(
+            f"{what} needs the package {name}: pip install {name}, or 'laconic[{extra}]'"
+        )
+        missing.name = error.name
+        raise missing from None

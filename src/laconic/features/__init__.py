@@ -1,0 +1,1 @@
+"""N-gram features of documents for scikit-learn: GrammarVectorizer and its files."""

@@ -1,0 +1,264 @@
+"""CSV and TSV: every field as it is written, columns other than the text checked to be UTF-8."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from laconic.formats.model import (
+    Chunk,
+    ReadError,
+    ReadOptions,
+    Reject,
+    Rows,
+    check_same_columns,
+    choose_columns,
+    shown,
+)
+from laconic.formats.records import Records, scan, split, unquoted
+from laconic.formats.rejecting import undecodable, without
+from laconic.formats.sources import Source, Stream
+
+BLOCK = 4 << 20
+LONGEST_RECORD = 1 << 28  # finding its end takes several times as much memory
+_SAMPLE = 256 << 10
+_BOM = b"\xef\xbb\xbf"
+_UNCLOSED = "a quote is opened here and never closed; the rest of the file cannot be read"
+
+
+class DelimitedReader:
+    """CSV or TSV; the text column is binary, the others are strings, nothing is converted."""
+
+    def __init__(self, sources: list[Source], options: ReadOptions, delimiter: str) -> None:
+        self._delimiter, self._options = delimiter, options
+        source = sources[0]
+        block, records = self._sample(source)
+        width = int(records.fields[0])
+        first = split(block[: int(records.ends[0])], delimiter)
+        if options.header:
+            columns = _names(source.name, first)
+        else:
+            columns = [str(index) for index in range(width)]
+        self.text, self.label = choose_columns(source.name, columns, options)
+        self.schema = pa.schema(
+            (name, pa.binary() if name == self.text else pa.string()) for name in columns
+        )
+        last = sources[-1].last_byte()
+        kind = "csv" if delimiter == "," else "tsv"
+        self.layout: dict[str, Any] = {
+            "format": kind,
+            "delimiter": delimiter,
+            "header": options.header,
+            **_style(block, records, delimiter, columns, header=options.header),
+            "final_newline": last is None or last in b"\r\n",
+            "bom": self._bom,
+            "escapes": options.escapes,
+            "columns": columns,
+            "text": self.text,
+        }
+
+    def _sample(self, source: Source) -> tuple[bytes, Records]:
+        """Return the beginning of the first file, with one record at least."""
+        with Stream(source) as stream:
+            block, wanted = b"", _SAMPLE
+            while True:
+                data = stream.read(wanted)
+                block, final = block + data, len(data) < wanted
+                self._bom = block.startswith(_BOM)
+                body = _whole(block.removeprefix(_BOM), final and not stream.failure)
+                records = scan(body, self._delimiter, final=final)
+                if len(records.ends):
+                    return body, records
+                if final or len(block) > LONGEST_RECORD:
+                    reason = stream.failure or (_UNCLOSED if block else "is empty: no columns")
+                    raise ReadError(source.name, 1 if block else None, reason)
+                wanted = max(_SAMPLE, len(block))
+
+    def chunks(self, source: Source) -> Iterator[Chunk]:
+        """Read one file, a block of whole records at a time."""
+        with Stream(source) as stream:
+            rest = stream.read(len(_BOM)).removeprefix(_BOM)
+            row, begun = 0, False
+            while True:
+                wanted = max(BLOCK, len(rest))
+                data = stream.read(wanted)
+                final = len(data) < wanted
+                block = rest + data
+                if final and not stream.failure and stream.last:
+                    self.layout["final_newline"] = stream.last in (b"\n", b"\r")
+                    block = _whole(block, True)
+                records = scan(block, self._delimiter, final=final)
+                skipped = 0
+                if not begun and (len(records.ends) or final):
+                    begun = True
+                    skipped = self._check_header(source, stream, block, records)
+                chunk = self._chunk(source, block, records, skipped, row)
+                row += len(records.ends) - skipped
+                rest = block[int(records.ends[-1]) :] if len(records.ends) else block
+                done = final or len(rest) > LONGEST_RECORD
+                if done and (rest or stream.failure):
+                    reason = stream.failure or _UNCLOSED
+                    chunk.rejects.append(Reject(source.name, row + 1, reason, shown(rest)))
+                yield Chunk(chunk.rows, chunk.table, chunk.rejects, stream.tell())
+                if done:
+                    return
+
+    def _check_header(self, source: Source, stream: Stream, block: bytes, records: Records) -> int:
+        """Return how many records are header: 1 or 0."""
+        if not self._options.header:
+            return 0
+        if not len(records.ends):
+            reason = stream.failure or (_UNCLOSED if block else "is empty: no header")
+            raise ReadError(source.name, None, reason)
+        header = split(block[: int(records.ends[0])], self._delimiter)
+        check_same_columns(source.name, _names(source.name, header), self.schema.names)
+        return 1
+
+    def _chunk(
+        self, source: Source, block: bytes, records: Records, skipped: int, row: int
+    ) -> Chunk:
+        """Parse the good records of a block and reject the others."""
+        width = len(self.schema)
+        good = records.fields == width
+        if width > 1:
+            good &= ~records.blank
+        good[list(records.malformed)] = False
+        good[:skipped] = False
+        rows = np.arange(len(good), dtype=np.int64) + (row + 1 - skipped)
+        starts = np.concatenate((np.zeros(1, np.int64), records.ends))
+        rejects = []
+        # Blank lines between records are no documents; they are counted, so rows stay lines.
+        bad = ~good & ~records.blank if width > 1 else ~good
+        for index in np.flatnonzero(bad).tolist():
+            if index < skipped:
+                continue
+            reason = records.malformed.get(index) or (
+                f"{records.fields[index]} columns instead of {width}; quote a field that holds "
+                f"{self._delimiter!r} or a newline"
+            )
+            content = shown(block[starts[index] : starts[index + 1]].rstrip(b"\r\n"))
+            rejects.append(Reject(source.name, int(rows[index]), reason, content))
+        table = self._parse(source, _joined(block, starts, good), int(good.sum()))
+        table, rows, more = self._checked(source, table, rows[good])
+        return Chunk(rows, table, sorted(rejects + more, key=lambda reject: reject.row))
+
+    def _parse(self, source: Source, clean: bytes | memoryview, count: int) -> pa.Table:
+        """Parse well-formed records, all columns binary."""
+        binary = pa.schema((name, pa.binary()) for name in self.schema.names)
+        if not count:
+            return binary.empty_table()
+        if clean[:3] == _BOM:
+            clean = _BOM + bytes(clean)  # pyarrow drops a mark from the beginning of every block.
+        table = pa.csv.read_csv(
+            pa.BufferReader(pa.py_buffer(clean)),
+            read_options=pa.csv.ReadOptions(
+                use_threads=False,
+                block_size=len(clean) + 1,
+                column_names=self.schema.names,
+            ),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=self._delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=False,
+            ),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=binary, strings_can_be_null=False, null_values=[]
+            ),
+        )
+        if table.num_rows != count:
+            reason = f"pyarrow reads {table.num_rows} rows where {count} are; report this"
+            raise ReadError(source.name, None, reason)
+        return table
+
+    def _checked(
+        self, source: Source, table: pa.Table, rows: Rows
+    ) -> tuple[pa.Table, Rows, list[Reject]]:
+        """Undo the text's escapes and make strings of the other columns, rejecting bad UTF-8."""
+        try:
+            table = table.cast(self.schema)
+            rejects: list[Reject] = []
+        except pa.ArrowInvalid:
+            names = [name for name in table.column_names if name != self.text]
+            bad = undecodable(table, names)
+            table, rows, rejects = without(bad, source.name, table, rows)
+            table = table.cast(self.schema)
+        if self._options.escapes:
+            index = self.schema.get_field_index(self.text)
+            text = pc.replace_substring(table.column(index), rb"\n", b"\n")
+            table = table.set_column(index, self.schema.field(index), text)
+        return table, rows, rejects
+
+
+def _names(file: str, header: list[bytes]) -> list[str]:
+    try:
+        return [unquoted(name).decode() for name in header]
+    except UnicodeDecodeError as error:
+        raise ReadError(
+            file, None, f"the header is not UTF-8 ({error}); convert the file"
+        ) from error
+
+
+def _whole(block: bytes, final: bool) -> bytes:
+    """End the last record where the file does."""
+    return block + b"\n" if final and block and block[-1:] not in (b"\n", b"\r") else block
+
+
+def _joined(
+    block: bytes, starts: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]
+) -> bytes | memoryview:
+    """Return the good records of a block; a copy only where there are gaps between them."""
+    edges = np.flatnonzero(np.diff(good.astype(np.int8), prepend=0, append=0)).tolist()
+    view = memoryview(block)
+    runs = [view[starts[a] : starts[b]] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    if len(runs) == 1:
+        return runs[0]
+    # A carriage return must not become one line end with the line feed of a later record.
+    return b"".join(bytes(run) + b"\n" * (run[-1] == ord("\r")) for run in runs)
+
+
+def _style(
+    block: bytes, records: Records, delimiter: str, columns: list[str], *, header: bool
+) -> dict[str, Any]:
+    """Return how the sample is quoted and how its lines end."""
+    special = delimiter.encode() + b'"\r\n'
+    starts = [0, *records.ends.tolist()]
+    quoted, plain = set[int](), set[int]()
+    needless = top_quoted = bare = False
+    for number, (start, end) in enumerate(itertools.pairwise(starts)):
+        if number in records.malformed or records.fields[number] != len(columns):
+            continue
+        fields = split(block[start:end], delimiter)
+        if header and number == 0:
+            needless = top_quoted = all(name.startswith(b'"') for name in fields)
+            continue
+        for index, written in enumerate(fields):
+            if not written.startswith(b'"'):
+                plain.add(index)
+                bare |= b'"' in written
+                continue
+            quoted.add(index)
+            # A lone empty field is written "" in every style: an empty line would be no record.
+            lone = len(fields) == 1 and written == b'""'
+            if not lone and not any(byte in special for byte in written[1:-1]):
+                needless = True
+    # A text that always holds a comma is always quoted: only a needless quote shows the habit.
+    always = quoted - plain if needless else set[int]()
+    if always == set(range(len(columns))) or (needless and not quoted | plain):
+        quoting = "all"
+    else:
+        quoting = "columns" if always else "none" if bare else "minimal"
+    first = block[: starts[1]]
+    newline = "\r\n" if first.endswith(b"\r\n") else "\r" if first.endswith(b"\r") else "\n"
+    return {
+        "quoting": quoting,
+        "quoted": [columns[index] for index in sorted(always)] if quoting == "columns" else [],
+        "header_quoting": "all" if top_quoted else "minimal",
+        "newline": newline,
+    }

@@ -1,0 +1,209 @@
+"""JSONL: an object per line; the first block of lines tells the columns and their types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from laconic.formats.model import (
+    Chunk,
+    ReadError,
+    ReadOptions,
+    Reject,
+    choose_columns,
+    shown,
+)
+from laconic.formats.plain import BLOCK, end_of_lines, line_blocks
+from laconic.formats.sources import Source, Stream
+
+Object: TypeAlias = dict[str, Any]
+_BOM = b"\xef\xbb\xbf"
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+_PYTHON: dict[pa.DataType, tuple[type, ...]] = {
+    pa.string(): (str,),
+    pa.int64(): (int,),
+    pa.float64(): (int, float),
+    pa.bool_(): (bool,),
+}
+_STYLES = ((", ", ": "), (",", ":"))
+_STYLE_LINES = 100
+
+
+class JsonlReader:
+    """JSONL; missing keys are null, a missing text is rejected, keys the first rows lack too."""
+
+    def __init__(self, sources: list[Source], options: ReadOptions) -> None:
+        file = sources[0].name
+        with Stream(sources[0]) as stream:
+            block = stream.read(BLOCK)
+            if len(block) == BLOCK:
+                block = block[: block.rfind(b"\n") + 1] or next(line_blocks(stream, block), b"")
+        lines = _lines(block)
+        rows = [row for line in lines if isinstance(row := _parsed(line), dict)]
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        if not columns:
+            raise ReadError(file, None, "no JSON object in it, so no columns; is this JSONL?")
+        self.text, self.label = choose_columns(file, columns, options)
+        self.schema = pa.schema((name, self._type(rows, name, file)) for name in columns)
+        last = sources[-1].last_byte()
+        self.layout: dict[str, Any] = {
+            "format": "jsonl",
+            **_style(lines, rows, columns),
+            "newline": "\r\n" if block.partition(b"\n")[0].endswith(b"\r") else "\n",
+            "final_newline": last in (None, b"\n"),
+            "columns": columns,
+            "text": self.text,
+        }
+
+    def _type(self, rows: list[Object], name: str, file: str) -> pa.DataType:
+        if name == self.text:
+            return pa.string()
+        try:
+            kind = pa.array([row.get(name) for row in rows]).type
+        except _MISFITS as error:
+            reason = f"the values of {name!r} have no common type ({error}); make them strings"
+            raise ReadError(file, None, reason) from error
+        return pa.string() if pa.types.is_null(kind) else kind
+
+    def chunks(self, source: Source) -> Iterator[Chunk]:
+        """Read one file; blank lines are no documents but count as rows."""
+        row = 0
+        with Stream(source) as stream:
+            for block in line_blocks(stream):
+                broken = stream.failure and not block.endswith(b"\n")
+                lines = [] if broken else _lines(block)
+                yield self._chunk(source.name, lines, row, stream.tell())
+                row += len(lines)
+                if broken:
+                    break
+            else:
+                block = b""
+            yield from end_of_lines(source, stream, row, block, self.layout)
+
+    def _chunk(self, file: str, lines: list[bytes], row: int, consumed: int) -> Chunk:
+        objects: list[Object] = []
+        rows: list[int] = []
+        rejects: list[Reject] = []
+        for number, line in enumerate(lines, row + 1):
+            if not line.strip():
+                continue
+            parsed = _parsed(line)
+            reason = parsed if isinstance(parsed, str) else self._misfit(parsed)
+            if reason:
+                rejects.append(Reject(file, number, reason, shown(line)))
+            else:
+                assert isinstance(parsed, dict)
+                objects.append(parsed)
+                rows.append(number)
+        try:
+            table = pa.Table.from_pylist(objects, schema=self.schema)
+        except _MISFITS:
+            table, rows, more = self._one_by_one(file, objects, rows)
+            rejects = sorted(rejects + more, key=lambda reject: reject.row)
+        return Chunk(np.array(rows, np.int64), table, rejects, consumed)
+
+    def _misfit(self, row: Object) -> str | None:
+        """Return why a row cannot be a document of this schema, None if it can."""
+        text = row.get(self.text)
+        if text is None:
+            return f"no text: the key {self.text!r} is missing or null"
+        if not isinstance(text, str):
+            return f"the text {self.text!r} is {type(text).__name__}, not a string"
+        for key, value in row.items():
+            index = self.schema.get_field_index(key)
+            if index < 0:
+                return f"unexpected key {key!r}: the first rows do not have it"
+            if misfit := _misfit(value, self.schema.field(index).type):
+                return f"{key!r} does not fit the first rows: {misfit}"
+        return None
+
+    def _one_by_one(
+        self, file: str, objects: list[Object], rows: list[int]
+    ) -> tuple[pa.Table, list[int], list[Reject]]:
+        """Find the rows whose values do not fit the schema."""
+        rejects, good = [], []
+        for index, row in enumerate(objects):
+            for field in self.schema:
+                try:
+                    pa.array([row.get(field.name)], field.type)
+                except _MISFITS as error:
+                    reason = f"{field.name!r} does not fit the first rows: not {field.type}"
+                    rejects.append(Reject(file, rows[index], f"{reason} ({error})", shown(row)))
+                    break
+            else:
+                good.append(index)
+        table = pa.Table.from_pylist([objects[index] for index in good], schema=self.schema)
+        return table, [rows[index] for index in good], rejects
+
+
+def _lines(block: bytes) -> list[bytes]:
+    r"""Split at line feeds only: other separators may stand within a string.
+
+    >>> _lines(b'{}\r\n\n{"a": 1}')
+    [b'{}', b'', b'{"a": 1}']
+    """
+    lines = block.removeprefix(_BOM).split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix(b"\r") for line in lines]
+
+
+def _parsed(line: bytes) -> Object | str:
+    """Return the object of a line, or why there is none."""
+    try:
+        value = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        return f"not UTF-8: byte {line[error.start]:#04x} at position {error.start}"
+    except (ValueError, RecursionError) as error:
+        return f"not JSON ({error})"
+    if not isinstance(value, dict):
+        return f'{type(value).__name__} instead of an object such as {{"text": …}}'
+    return value
+
+
+def _misfit(value: object, kind: pa.DataType) -> str | None:
+    """Return why a value does not fit a type; pyarrow would drop keys and cut 2.5 to 2."""
+    if value is None:
+        return None
+    python = _PYTHON.get(kind)
+    if python is not None:
+        return None if type(value) in python else f"{type(value).__name__} instead of {kind}"
+    if isinstance(value, list) and pa.types.is_list(kind):
+        found = (_misfit(item, kind.value_type) for item in value)
+        return next((reason for reason in found if reason), None)
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        for key, item in value.items():
+            index = kind.get_field_index(key)
+            if index < 0:
+                return f"unexpected key {key!r}"
+            if reason := _misfit(item, kind.field(index).type):
+                return f"{key!r}: {reason}"
+        return None
+    return f"{type(value).__name__} instead of {kind}"
+
+
+def _style(lines: list[bytes], rows: list[Object], columns: list[str]) -> Object:
+    """Return how the first lines are written: separators, escapes, missing keys."""
+    sample = [line for line in lines[:_STYLE_LINES] if line.strip()]
+    escaped = all(line.isascii() for line in lines)
+
+    def matches(separators: tuple[str, str]) -> int:
+        count = 0
+        for line in sample:
+            row = _parsed(line)
+            written = json.dumps(row, separators=separators, ensure_ascii=escaped)
+            count += written.encode(errors="surrogatepass") == line
+        return count
+
+    separators = max(_STYLES, key=matches)
+    absent = any(len(row) < len(columns) for row in rows)
+    null = any(value is None for row in rows for value in row.values())
+    return {
+        "separators": list(separators),
+        "ensure_ascii": escaped,
+        "nulls": "omit" if absent and not null else "write",
+    }

@@ -1,0 +1,233 @@
+"""Where documents come from: paths, globs, folders and URLs, opened and decompressed by name."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, Any, TypeAlias, cast
+
+import pyarrow as pa
+import pyarrow.fs
+
+from laconic.errors import InputError, needs
+
+Input: TypeAlias = str | os.PathLike[str]
+
+SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
+_BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException)
+# The bytes that a decompressor has ready are lost where it fails within a read, so reads are small.
+_ZSTD_STEP = 1024
+_STEP = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file: its name for people, where it is, its size as stored, its path in its folder."""
+
+    name: str
+    filesystem: Any
+    path: str
+    size: int
+    relative: str
+    from_folder: bool = False
+
+    @property
+    def compression(self) -> str | None:
+        """The codec that the name's suffix says, None for a plain file."""
+        return SUFFIXES.get(PurePosixPath(_plain_name(self.name)).suffix.lower())
+
+    @property
+    def suffix(self) -> str:
+        """The suffix that tells the format, lower case, what compression added taken away."""
+        path = PurePosixPath(_plain_name(self.name))
+        return (path.with_suffix("") if self.compression else path).suffix.lower()
+
+    def last_byte(self) -> bytes | None:
+        """Return the last byte of a plain file; None where that would mean reading it all."""
+        if self.compression or not self.size or "://" in self.name:
+            return None
+        with self.filesystem.open_input_file(self.path) as file:
+            file.seek(self.size - 1)
+            return bytes(file.read(1))
+
+
+class _Stored(io.RawIOBase):
+    """The bytes of a file as stored, counted: pyarrow's own streams do not tell."""
+
+    def __init__(self, source: Source) -> None:
+        self.count = 0
+        # Left to itself, pyarrow would decompress by name and lose what it read before a break.
+        self._file = source.filesystem.open_input_stream(
+            source.path, compression=None, buffer_size=1 << 16
+        )
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._file.read(size if size >= 0 else None)
+        self.count += len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class Stream:
+    """The decompressed bytes of a file; where they break off, `failure` says why.
+
+    A broken file must not lose what was read before the break, so `read` then tells the end.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.failure: str | None = None
+        self.last: bytes = b""  # The last byte read so far.
+        self._raw = _Stored(source)
+        self._codec = source.compression
+        self._file: Any = self._raw
+        if self._codec == "gzip":
+            self._file = gzip.GzipFile(fileobj=self._raw, mode="rb")
+        elif self._codec == "bz2":
+            self._file = bz2.BZ2File(self._raw)
+        elif self._codec == "xz":
+            self._file = lzma.LZMAFile(cast(IO[bytes], self._raw))  # noqa: SIM115
+        elif self._codec == "zstd":
+            self._file = pa.CompressedInputStream(self._raw, "zstd")
+
+    def read(self, size: int) -> bytes:
+        """Return `size` bytes, or fewer at the end."""
+        pieces: list[bytes] = []
+        while size > 0 and self.failure is None:
+            try:
+                piece = self._step(size)
+            except _BROKEN as error:
+                self.failure = f"the file breaks off or is damaged ({error}); fetch it again"
+                break
+            if not piece:
+                break
+            pieces.append(piece)
+            size -= len(piece)
+            self.last = piece[-1:]
+        return b"".join(pieces)
+
+    def _step(self, size: int) -> bytes:
+        if self._codec is None:
+            return self._raw.read(size)
+        if self._codec == "zstd":
+            return bytes(self._file.read(min(size, _ZSTD_STEP)))
+        return bytes(self._file.read1(min(size, _STEP)))
+
+    def tell(self) -> int:
+        """Return how many bytes as stored were consumed."""
+        return self._raw.count
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not self._raw:
+            self._file.close()
+        self._raw.close()
+
+
+def find(inputs: Input | Sequence[Input]) -> list[Source]:
+    """Return the files of paths, globs, folders and URLs, sorted within each.
+
+    Raises FileNotFoundError for one that matches nothing. Hidden files are left out.
+    """
+    given: Iterable[Input] = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
+    found = [source for one in given for source in _find_one(os.fspath(one))]
+    if not found:
+        raise FileNotFoundError("no inputs: give at least one file, folder, glob or URL")
+    return found
+
+
+def _find_one(given: str) -> list[Source]:
+    filesystem, path = _filesystem(given)
+    info = filesystem.get_file_info(path)
+    if info.type == pa.fs.FileType.File:
+        return [Source(given, filesystem, path, info.size or 0, PurePosixPath(path).name)]
+    if info.type == pa.fs.FileType.Directory:
+        base, pattern, recursive = path.rstrip("/"), None, True
+    elif glob := re.search(r"[*?\[]", path):
+        base = path[: glob.start()].rpartition("/")[0]
+        rest = path[len(base) :].lstrip("/")
+        pattern, recursive = _glob(rest), "/" in rest or "**" in rest
+    else:
+        raise FileNotFoundError(f"{given}: no such file or folder; check the path, or quote a glob")
+    root = base or ("/" if path.startswith("/") else ".")
+    shown = _shown(given, path, root)
+    found = []
+    selector = pa.fs.FileSelector(root, recursive=recursive, allow_not_found=True)
+    for entry in filesystem.get_file_info(selector):
+        relative = entry.path[len(root) :].lstrip("/")
+        hidden = any(piece.startswith(".") for piece in relative.split("/"))
+        if entry.type != pa.fs.FileType.File or hidden:
+            continue
+        if pattern is None or pattern.fullmatch(relative):
+            size, in_folder = entry.size or 0, pattern is None
+            source = Source(shown + relative, filesystem, entry.path, size, relative, in_folder)
+            found.append(source)
+    if not found:
+        what = "matches no file" if pattern else "is a folder without files"
+        raise FileNotFoundError(f"{given}: {what}; check the path, or quote the glob")
+    return sorted(found, key=lambda source: source.relative)
+
+
+def _filesystem(given: str) -> tuple[Any, str]:
+    """Return the file system of a path or URL and the path in it."""
+    if "://" not in given:
+        return pa.fs.LocalFileSystem(), given
+    try:
+        filesystem, path = pa.fs.FileSystem.from_uri(given)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        with needs(f"{given}: this kind of URL", "url"):
+            import fsspec
+        try:
+            handler, path = fsspec.core.url_to_fs(given)
+        except (ImportError, ValueError) as error:
+            raise InputError(f"{given}: {error}") from error
+        return pa.fs.PyFileSystem(pa.fs.FSSpecHandler(handler)), path
+    return filesystem, path
+
+
+def _shown(given: str, path: str, root: str) -> str:
+    """Return what goes before the relative path of a file in its name, in the style given."""
+    if "://" in given:
+        scheme = given.rstrip("/").removesuffix(path.strip("/"))
+        return f"{scheme}{root.strip('/')}/"
+    return "" if root == "." else f"{root.rstrip('/')}/"
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    """Translate a glob: * and ? within a name, ** across folders, [abc].
+
+    >>> [bool(_glob(glob).fullmatch("a/b/c.csv")) for glob in ("a/**/*.csv", "a/*.csv")]
+    [True, False]
+    """
+    tokens = re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", pattern, flags=re.DOTALL)
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    regex = "".join(
+        known.get(token)
+        or (
+            "[" + re.sub("^!", "^", token[1:-1]).replace("\\", r"\\") + "]"
+            if len(token) > 2 and token[0] == "["
+            else re.escape(token)
+        )
+        for token in tokens
+    )
+    return re.compile(regex, flags=re.DOTALL)
+
+
+def _plain_name(name: str) -> str:
+    """Return a URL without its query: it is no part of the file's name."""
+    return re.split(r"[?#]", name, maxsplit=1)[0] if "://" in name else name

@@ -1,0 +1,183 @@
+"""Parquet files, Arrow tables and streams, and Hugging Face datasets."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from laconic.formats.model import Chunk, ReadError, ReadOptions, Reject, choose_columns
+from laconic.formats.rejecting import STRINGS, nulls, undecodable, without
+from laconic.formats.sources import Source
+
+_TEXT_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_MOST_ROWS = 1 << 16
+_DATASET_ROWS = 1000
+
+
+class _Columns:
+    """The columns of a table, and which of its rows are documents."""
+
+    def __init__(self, file: str, schema: pa.Schema, options: ReadOptions) -> None:
+        self.text, self.label = choose_columns(file, schema.names, options)
+        index = schema.get_field_index(self.text)
+        kind = schema.field(index).type
+        plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+        plain = _VIEWS.get(plain, plain)
+        if plain not in _TEXT_TYPES:
+            reason = f"the text column {self.text!r} is {kind}, not string or binary"
+            raise ReadError(file, None, f"{reason}; choose another with --text NAME")
+        # Metadata of pandas or of a dataset tells of a file, not of these columns.
+        fields = schema.remove_metadata()
+        fields = fields.set(index, fields.field(index).with_type(plain))
+        # Files that differ only in what may be null are read together.
+        self.schema = pa.schema(field.with_nullable(True) for field in fields)
+        self.layout: dict[str, Any] = {
+            "format": "parquet",
+            "columns": list(schema.names),
+            "text": self.text,
+        }
+
+    def chunk(self, file: str, table: pa.Table, row: int, consumed: int) -> Chunk:
+        """Take the rows after `row` and reject those without text or with bad UTF-8."""
+        rows = np.arange(row + 1, row + 1 + table.num_rows, dtype=np.int64)
+        index = self.schema.get_field_index(self.text)
+        columns = table.columns
+        columns[index] = pc.cast(columns[index], self.schema.field(index).type)
+        table = pa.Table.from_arrays(columns, schema=self.schema)
+        bad = undecodable(table, self._invalid(table))
+        bad |= dict.fromkeys(nulls(table.column(self.text)), f"no text in column {self.text!r}")
+        table, rows, rejects = without(bad, file, table, rows)
+        return Chunk(rows, table, rejects, consumed)
+
+    def _invalid(self, table: pa.Table) -> Iterator[str]:
+        for name in table.column_names:
+            if table.column(name).type in STRINGS:
+                try:
+                    table.column(name).validate(full=True)
+                except pa.ArrowInvalid:
+                    yield name
+
+    def check(self, file: str, schema: pa.Schema) -> None:
+        """Raise ReadError where a later file or batch has other columns or types."""
+        for name in dict.fromkeys([*self.schema.names, *schema.names]):
+            here, there = schema.get_field_index(name), self.schema.get_field_index(name)
+            if here < 0 or there < 0:
+                word = "missing" if here < 0 else "unexpected"
+                reason = f"not the columns of the first file: {word} {name!r}"
+            elif name != self.text and schema.field(here).type != self.schema.field(there).type:
+                kinds = f"{schema.field(here).type}, not {self.schema.field(there).type}"
+                reason = f"not the columns of the first file: {name!r} is {kinds}"
+            else:
+                continue
+            raise ReadError(file, None, f"{reason}; read it on its own")
+
+
+class ParquetReader(_Columns):
+    """Parquet, a bounded number of rows at a time."""
+
+    def __init__(self, sources: list[Source], options: ReadOptions) -> None:
+        self._part_bytes = max(1, options.part_bytes)
+        with _opened(sources[0]) as file:
+            super().__init__(sources[0].name, file.schema_arrow, options)
+
+    def chunks(self, source: Source) -> Iterator[Chunk]:
+        """Read one file; a damaged page ends it with one reject."""
+        with _opened(source) as file:
+            self.check(source.name, file.schema_arrow)
+            total = file.metadata.num_rows
+            groups = map(file.metadata.row_group, range(file.num_row_groups))
+            wide = max(
+                (group.total_byte_size // max(1, group.num_rows) for group in groups), default=1
+            )
+            size = min(_MOST_ROWS, max(1, self._part_bytes // max(1, wide)))
+            row = 0
+            batches = file.iter_batches(size, use_threads=False, columns=self.schema.names)
+            try:
+                for batch in batches:
+                    row += batch.num_rows
+                    table = pa.Table.from_batches([batch]).select(self.schema.names)
+                    consumed = source.size * row // total
+                    yield self.chunk(source.name, table, row - batch.num_rows, consumed)
+            except (OSError, pa.ArrowException) as error:
+                reason = f"the file is damaged from here ({error}); fetch it again"
+                reject = Reject(source.name, row + 1, reason, "")
+                yield Chunk(np.empty(0, np.int64), None, [reject], source.size)
+
+
+class TableReader(_Columns):
+    """What Python holds: a table, a reader, batches, or a Hugging Face dataset."""
+
+    def __init__(self, source: Any, options: ReadOptions) -> None:
+        self._source, self._spent = source, False
+        self._peeked: Iterator[pa.Table] | None = None
+        # A dataset's own table lacks what select, filter and shuffle have done since.
+        if hasattr(source, "with_format") and hasattr(source, "iter"):
+            features = getattr(source, "features", None)
+            schema = features.arrow_schema if features else None
+        else:
+            schema = getattr(source, "schema", None)
+        if schema is None:
+            tables = self._tables()
+            first = next(tables, None)
+            if first is None:
+                raise ReadError("<table>", None, "has no batches, so no columns")
+            schema = first.schema
+            self._peeked = itertools.chain([first], tables)
+        super().__init__("<table>", schema, options)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        source = self._source
+        if isinstance(source, pa.Table):
+            return iter([source])
+        if isinstance(source, pa.RecordBatch):
+            return iter([pa.Table.from_batches([source])])
+        if hasattr(source, "with_format") and hasattr(source, "iter"):
+            return iter(source.with_format("arrow").iter(batch_size=_DATASET_ROWS))
+        if not isinstance(source, Iterable):
+            raise TypeError(f"expected an Arrow table, reader, batches or dataset, got {source!r}")
+        return map(_as_table, source)
+
+    def chunks(self, source: Source) -> Iterator[Chunk]:
+        """Read the table; what is an iterator itself gives its rows once."""
+        once = isinstance(self._source, Iterator | pa.RecordBatchReader)
+        if self._spent and once:
+            raise ReadError(source.name, None, "can be read only once; give a table or a dataset")
+        tables = self._peeked if once and self._peeked is not None else self._tables()
+        self._spent, row = True, 0
+        for table in tables:
+            self.check(source.name, table.schema)
+            yield self.chunk(source.name, table.select(self.schema.names), row, 0)
+            row += table.num_rows
+
+
+def _as_table(batch: object) -> pa.Table:
+    if isinstance(batch, pa.Table):
+        return batch
+    if isinstance(batch, pa.RecordBatch):
+        return pa.Table.from_batches([batch])
+    reason = f"expected Arrow batches, got {type(batch).__name__}; of a DatasetDict choose a split"
+    raise TypeError(reason)
+
+
+def _opened(source: Source) -> Any:
+    """Open a Parquet file; one of our own is no input."""
+    if source.compression:
+        reason = f"Parquet compresses within the file; decompress the {source.compression} first"
+        raise ReadError(source.name, None, reason)
+    try:
+        file = pa.parquet.ParquetFile(
+            source.filesystem.open_input_file(source.path), pre_buffer=False
+        )
+    except pa.ArrowException as error:
+        raise ReadError(source.name, None, f"not a Parquet file ({error})") from error
+    if b"laconic" in (file.schema_arrow.metadata or {}):
+        file.close()
+        raise ReadError(source.name, None, "is a corpus already; read it with laconic itself")
+    return file

@@ -1,0 +1,1 @@
+"""From a trained model and documents to answers: predictions, and which phrases decided."""

@@ -1,0 +1,206 @@
+"""Explanation of models that count: what each n-gram and phrase adds, which is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from laconic.alphabet import Alphabet
+from laconic.arrays import Int64s
+from laconic.batching import Bag, collate
+from laconic.grammar import Grammar, Grammars
+from laconic.inference.phrase_table import Phrase, symbol_lengths
+from laconic.inference.predictor import Predictor
+from laconic.ngrams.hashed import Counted, Named, portions
+from laconic.nn.bag import NgramBag
+
+__all__ = ["CountedTable", "scored_columns", "spread", "value_function"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+_CANDIDATES = 1000  # of each class that are named, of the documents at hand
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that a document counts: what is in it, and what it adds to the value."""
+
+    names: list[Named]
+    score: float
+    is_ngram: bool
+
+    def phrase(self, alphabet: Alphabet) -> Phrase:
+        """Return it as a phrase, of its most frequent text."""
+        text, *others = (spelled(name, alphabet) for name in self.names)
+        count = sum(name.count for name in self.names)
+        return Phrase(text, self.score, count, _kind(self.is_ngram), tuple(others))
+
+
+def value_function(predictor: Predictor, place: int) -> Callable[[Tensor], Tensor]:
+    """Return the function of outputs [B, outputs] that is explained, [B]; it is linear."""
+    count = predictor.model.config.outputs
+    if predictor.task == "regression":
+        return lambda outputs: outputs[:, place] * predictor.labels.std
+    if predictor.task == "multilabel" or count == 1:
+        return lambda outputs: outputs[:, place]
+    # What speaks for every class alike changes no probability.
+    return lambda outputs: (count * outputs[:, place] - outputs.sum(1)) / (count - 1)
+
+
+def spelled(name: Named, alphabet: Alphabet) -> str:
+    """Return the text of an n-gram or phrase; bytes that are no character are shown as �."""
+    return alphabet.decode_bytes(np.array(name.letters, np.int64)).decode(errors="replace")
+
+
+def scored_columns(
+    predictor: Predictor, grammar: Grammar, bag: Bag, value_of: Callable[[Tensor], Tensor]
+) -> list[Column]:
+    """Return the columns of one document that the model knows, the strongest first.
+
+    Their scores and those of the bias add up to what the model's n-grams say. Takes a few times as
+    long as counting.
+    """
+    counted = cast(Counted, predictor.model.config.counted)
+    with torch.no_grad():
+        adds, known = cast(NgramBag, predictor.model.bag).added(bag, 1)
+        scores = value_of(adds).double().cpu().numpy()
+    columns = bag.buckets.cpu().numpy()
+    kept = np.flatnonzero(known.cpu().numpy())
+    names = counted.named(Grammars.concatenate([grammar]), columns[kept])
+    found = [
+        Column(names[column], float(score), column < counted.buckets)
+        for column, score in zip(columns[kept].tolist(), scores[kept].tolist(), strict=True)
+    ]
+    return sorted(found, key=lambda column: -abs(column.score))
+
+
+def spread(columns: Iterable[Column], counted: Counted, grammar: Grammar) -> Floats:
+    """Return scores of the symbols of a sequence, float64 [n'], whose sum is the columns'.
+
+    Each occurrence of an n-gram or phrase has the same share of its column's score, and so has each
+    of its letters; a symbol has those of its letters. O(text * ngrams + symbols * phrases).
+    """
+    letters = grammar.expand().tolist()
+    bounds = np.r_[0, np.cumsum(symbol_lengths(grammar)[grammar.sequence])].tolist()
+    by_letter = np.zeros(len(letters) + 1)  # differences from the letter before
+    ngrams, phrases = _shares(columns, True), _shares(columns, False)
+
+    def add(begin: int, end: int, shares: Mapping[tuple[int, ...], float]) -> None:
+        if share := shares.get(tuple(letters[begin:end])):
+            by_letter[begin] += share / (end - begin)
+            by_letter[end] -= share / (end - begin)
+
+    longest = max(map(len, ngrams), default=0)
+    for length in range(1, longest + 1):
+        for begin in range(len(letters) - length + 1):
+            add(begin, begin + length, ngrams)
+    longest = max(map(len, phrases), default=0)
+    for symbols in range(1, counted.phrases + 1):
+        for begin, end in zip(bounds, bounds[symbols:], strict=False):
+            if end - begin <= longest:
+                add(begin, end, phrases)
+    sums = np.r_[0, np.cumsum(np.cumsum(by_letter)[:-1])]
+    return np.diff(sums[bounds])
+
+
+def _shares(columns: Iterable[Column], are_ngrams: bool) -> dict[tuple[int, ...], float]:
+    return {
+        name.letters: column.score / sum(each.count for each in column.names)
+        for column in columns
+        if column.is_ngram == are_ngrams
+        for name in column.names
+    }
+
+
+class CountedTable:
+    """N-grams and phrases of many documents, and their mean scores for each class.
+
+    Memory for a few numbers for each row that the model has, and for the texts of those rows that
+    were among the best of some documents.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        self._bag = cast(NgramBag, predictor.model.bag)
+        self._counted = cast(Counted, predictor.model.config.counted)
+        rows = len(self._bag.idf)
+        self._weights: Floats = np.zeros(rows)
+        self._counts: Int64s = np.zeros(rows, np.int64)
+        self._columns: Int64s = np.zeros(rows, np.int64)
+        places = self._bag.places.cpu().numpy()
+        self._columns[places] = np.arange(len(places))
+        self._named: dict[int, Phrase] = {}
+
+    def add(self, grammars: Grammars, most: int, min_count: int) -> None:
+        """Count the n-grams of a chunk of documents, of which the `most` best will be wanted."""
+        for rows in portions(grammars, np.arange(len(grammars))):
+            self._add(grammars.take(rows), most, min_count)
+
+    def _add(self, grammars: Grammars, most: int, min_count: int) -> None:
+        batch = collate(grammars, counted=self._counted).to(self._predictor.device)
+        bag = cast(Bag, batch.bag)
+        with torch.no_grad():
+            rows = self._bag.rows(bag)
+            weights = self._bag.weights(bag, rows, len(batch)).double().cpu().numpy()
+        numbers, counts = rows.cpu().numpy(), bag.counts.cpu().numpy()
+        self._weights += np.bincount(numbers, weights, minlength=len(self._weights))
+        times = np.bincount(numbers, counts, minlength=len(self._counts))
+        self._counts += np.rint(times).astype(np.int64)
+        here = np.unique(numbers[weights != 0])
+        here = here[self._counts[here] >= min_count]
+        self._name(grammars, here, max(_CANDIDATES, 4 * most))
+
+    def best(self, most: int, min_count: int, sign: int = 1) -> list[list[Phrase]]:
+        """Return for each output the phrases of the highest mean score, or of the lowest."""
+        rows = np.array(sorted(self._named), np.int64)
+        rows = rows[self._counts[rows] >= min_count]
+        lists = []
+        for place in range(self._predictor.model.config.outputs):
+            means = self._means(rows, place)
+            order = np.argsort(-sign * means, kind="stable")[:most]
+            lists.append(
+                [self._phrase(int(rows[k]), float(means[k])) for k in order if sign * means[k] > 0]
+            )
+        return lists
+
+    def _phrase(self, row: int, score: float) -> Phrase:
+        named = self._named[row]
+        return Phrase(named.text, score, int(self._counts[row]), named.kind, named.others)
+
+    def _means(self, rows: Int64s, place: int) -> Floats:
+        """Return the mean score of an occurrence of each row, float64 [R]."""
+        with torch.no_grad():
+            table = self._bag.table[torch.from_numpy(rows).to(self._bag.table.device)]
+            values = value_function(self._predictor, place)(self._bag.scale * table)
+        means: Any = values.double().cpu().numpy() * self._weights[rows] / self._counts[rows]
+        return cast(Floats, means)
+
+    def _name(self, grammars: Grammars, rows: Int64s, most: int) -> None:
+        """Find the texts of those rows that may be among the best in the end.
+
+        A row's mean is what it will be after the last documents that have it, so it is enough to
+        name the best at every time, and some more, for others whose mean falls later.
+        """
+        wanted: set[int] = set()
+        for place in range(self._predictor.model.config.outputs):
+            means = self._means(rows, place)
+            signs = (1, -1) if self._predictor.task == "regression" else (1,)
+            for sign in signs:
+                wanted.update(rows[np.argsort(-sign * means, kind="stable")[:most]].tolist())
+        missing = sorted(wanted - self._named.keys())
+        if not missing:
+            return
+        columns = self._columns[missing].tolist()
+        names = self._counted.named(grammars, columns)
+        for row, column in zip(missing, columns, strict=True):
+            found = Column(names[column], 0.0, column < self._counted.buckets)
+            self._named[row] = found.phrase(self._predictor.alphabet)
+
+
+def _kind(is_ngram: bool) -> Literal["ngram", "phrase"]:
+    return "ngram" if is_ngram else "phrase"

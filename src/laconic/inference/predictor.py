@@ -1,0 +1,301 @@
+"""Prediction: documents of any kind to a trained model's answers, the same in every batch."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from laconic.alphabet import BYTES_LIKE, Alphabet, AlphabetError, Document
+from laconic.batching import GrammarDataset, LengthSampler
+from laconic.batching.prefetch import ahead
+from laconic.codecs import Codec, compress_many
+from laconic.corpus import Corpus
+from laconic.errors import InputError, OutOfMemoryError
+from laconic.grammar import Grammar, Grammars
+from laconic.inference.state_cache import CacheInfo, StateCache
+from laconic.nn import GrammarModel
+from laconic.training.data import Labels
+from laconic.training.machine import is_want_of_memory
+
+__all__ = ["Documents", "Predictor"]
+
+Documents: TypeAlias = Corpus | Grammars | Iterable[Document] | Iterable[Grammar]
+"""What can be predicted; an Arrow array or a pandas Series of texts is such an iterable, too."""
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+_TEXT = (str, *BYTES_LIKE)
+_CHUNK = 1024  # documents compressed, sorted by length and cut into batches together,
+_CHUNK_LETTERS = 4 << 20  # or fewer, if they have more letters than this
+
+
+class Predictor:
+    """A trained model with all that it takes to ask it: labels, codec, alphabet.
+
+    Raw texts are compressed as the model's own were. Documents go through in batches of similar
+    length, at most `batch_size` of them with `budget` padded symbols in all; one that is longer is
+    a batch alone. Answers come in the order of the documents and do not depend on batches.
+    `workers` threads compress and prepare batches ahead. `cache` states of symbols are kept from
+    batch to batch (0: none), while the weights stay as they are. `device` "auto" is a GPU if there
+    is one; the model moves there.
+
+    >>> from laconic.nn import ModelConfig
+    >>> model = GrammarModel(ModelConfig(alphabet_size=256, outputs=2, embedding_size=8, width=8))
+    >>> predictor = Predictor(model, Labels.of(["no", "yes"]), Codec(), Alphabet.bytes(), "cpu")
+    >>> predictor.probabilities(["to be or not to be", ""]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        model: GrammarModel,
+        labels: Labels,
+        codec: Codec,
+        alphabet: Alphabet,
+        device: str = "auto",
+        *,
+        batch_size: int = 64,
+        budget: int = 1 << 16,
+        workers: int = 0,
+        cache: int = 0,
+    ) -> None:
+        if alphabet.size != model.config.alphabet_size:
+            raise InputError(
+                f"the model is for {model.config.alphabet_size} terminals, {alphabet!r} has "
+                f"{alphabet.size}; pass the alphabet it was trained with"
+            )
+        if batch_size < 1 or budget < 1:
+            raise InputError(f"{batch_size=} and {budget=} must be at least 1")
+        if workers < 0 or cache < 0:
+            raise InputError(f"{workers=} and {cache=} must be at least 0")
+        self.device = _device(device)
+        self.model = model.to(self.device)
+        self.labels, self.codec, self.alphabet = labels, codec, alphabet
+        self.batch_size, self.budget, self.workers = batch_size, budget, workers
+        self._cache = StateCache(cache) if cache else None
+        self._reader = model
+        if self._cache is not None:
+            # A shallow copy shares the weights: only where it takes states from is another.
+            self._reader = copy.copy(model)
+            vars(self._reader)["states"] = partial(self._cache.states, model)
+
+    @classmethod
+    def from_run(
+        cls, folder: str | os.PathLike[str], device: str = "auto", **options: Any
+    ) -> Predictor:
+        """Return the predictor of a run's best model; RunError says what is missing there."""
+        from laconic.training.run import Run
+
+        run = Run.open(folder)
+        return cls(run.model(), run.labels, run.codec, run.alphabet, device, **options)
+
+    @property
+    def task(self) -> str:
+        """The model's task: "classification", "multilabel" or "regression"."""
+        return self.model.config.task
+
+    def outputs(self, documents: Documents) -> Floats:
+        """Return what the model gives, float32 [N, outputs]: scores, or standardised values.
+
+        Raises TypeError for what is no document, AlphabetError with the number of a document that
+        the alphabet cannot hold, ValueError for a corpus compressed in another way.
+        """
+        found = list(self.stream(self._chunks(documents)))
+        return np.concatenate([np.zeros((0, self.model.config.outputs), np.float32), *found])
+
+    def probabilities(self, documents: Documents) -> npt.NDArray[np.float64]:
+        """Return the probability of each class, or of each label on its own, float64 [N, K].
+
+        Raises ValueError for a regression, which has none.
+        """
+        self._check_probable()
+        return self.probabilities_of(self.outputs(documents))
+
+    def predict(self, documents: Documents) -> list[Any]:
+        """Return the class of each document, the list of its labels, or its value."""
+        return self.predictions_of(self.outputs(documents))
+
+    def stream(
+        self, chunks: Iterable[Grammars | Sequence[Document] | Sequence[Grammar]]
+    ) -> Iterator[Floats]:
+        """Yield the outputs of each chunk of documents; a few chunks are held at a time.
+
+        Errors number documents through all chunks.
+        """
+        for grammars in ahead(self._compressed, _numbered(chunks), self.workers):
+            yield self._outputs(grammars)
+
+    def grammars(self, documents: Documents) -> Iterator[Grammars]:
+        """Yield the documents as grammars, some at a time, compressed as the model's own were."""
+        yield from ahead(self._compressed, _numbered(self._chunks(documents)), self.workers)
+
+    def probabilities_of(self, outputs: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the probabilities that outputs stand for, float64 [N, K]."""
+        self._check_probable()
+        scores = np.asarray(outputs, np.float64)
+        if self.task == "multilabel":
+            # Of both signs, this never overflows.
+            return np.exp(-np.logaddexp(0, -scores))
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+    def predictions_of(self, outputs: npt.ArrayLike) -> list[Any]:
+        """Return the predictions that outputs stand for, as predict does."""
+        scores = np.asarray(outputs)
+        classes = self.labels.classes
+        if self.task == "classification":
+            return [classes[best] for best in scores.argmax(axis=1).tolist()]
+        if self.task == "multilabel":
+            return [[classes[k] for k in np.flatnonzero(row > 0)] for row in scores]
+        return list(self.values_of(scores)[:, 0].tolist())
+
+    def values_of(self, outputs: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return a regression's outputs in the units of its labels, float64 [N, 1]."""
+        return self.labels.restore(outputs)
+
+    def compress(self, document: Document | Grammar) -> Grammar:
+        """Return the grammar of one document, compressed as the model's own were."""
+        if isinstance(document, Grammar):
+            return document
+        if not isinstance(document, _TEXT):
+            raise TypeError(f"a document is text or bytes, not {type(document).__name__}")
+        return self._compressed((0, [document]))[0]
+
+    def cache_info(self) -> CacheInfo:
+        """Return the cache's hits, misses, size and capacity, and its hit_rate."""
+        return self._cache.info() if self._cache is not None else CacheInfo(0, 0, 0, 0)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Let the model predict: without dropout, whatever mode it was in and will be again.
+
+        Too little memory becomes a MemoryError with the cure.
+        """
+        before = self.model.training
+        self.model.eval()
+        try:
+            yield
+        except RuntimeError as error:
+            if not is_want_of_memory(error):
+                raise
+            raise OutOfMemoryError(
+                f"out of memory: batches are of up to {self.batch_size} documents and "
+                f"{self.budget} symbols; use a smaller batch size, or device cpu"
+            ) from error
+        finally:
+            self.model.train(before)
+
+    def _check_probable(self) -> None:
+        if self.task == "regression":
+            raise InputError("a regression has no probabilities; use predict")
+
+    def _chunks(self, documents: Documents) -> Iterator[Any]:
+        if isinstance(documents, Corpus):
+            self.check_corpus(documents)
+            return (grammars for _, _, grammars in documents.parts())
+        if isinstance(documents, Grammars):
+            return iter([documents])
+        return _cut(documents)
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """Raise ValueError unless the corpus was compressed as the model's documents were."""
+        for what, theirs, ours in (
+            ("alphabet", corpus.alphabet, self.alphabet),
+            ("codec", corpus.codec, self.codec),
+        ):
+            if theirs != ours:
+                raise InputError(
+                    f"the corpus has the {what} {theirs!r}, the model was trained with {ours!r}; "
+                    "compress the documents in that way, or pass them as text"
+                )
+
+    def _compressed(self, chunk: tuple[int, Any]) -> Grammars:
+        first, documents = chunk
+        if isinstance(documents, Grammars):
+            return documents
+        if len(documents) and isinstance(documents[0], Grammar):
+            return Grammars.concatenate(documents)
+        for number, document in enumerate(documents):
+            if not isinstance(document, _TEXT):
+                kind = "missing" if document is None else f"{type(document).__name__} {document!r}"
+                raise TypeError(
+                    f"document {first + number} is {kind:.60}; pass str or bytes, '' where there "
+                    "is no text"
+                )
+        try:
+            threads = 1 if self.workers else None
+            return compress_many(documents, self.codec, alphabet=self.alphabet, threads=threads)
+        except AlphabetError as error:
+            number = first + (error.document or 0)
+            raise AlphabetError(error.reason, document=number, position=error.position) from None
+
+    def _outputs(self, grammars: Grammars) -> Floats:
+        dataset = GrammarDataset(grammars)
+        dataset.counted, dataset.local = self.model.config.counted, self.model.config.local
+        dataset.threads = 1 if self.workers else None
+        sampler = LengthSampler(dataset.counts, self.batch_size, budget=self.budget, shuffle=False)
+        results = np.empty((len(grammars), self.model.config.outputs), np.float32)
+        with self.evaluating(), torch.no_grad():
+            for batch in ahead(dataset.__getitems__, sampler, self.workers):
+                outputs = self._reader(batch.to(self.device))
+                results[cast(Tensor, batch.rows).numpy()] = outputs.float().cpu().numpy()
+        return results
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise InputError(f"there is no device {name!r:.40} here; use auto or cpu") from None
+    return device
+
+
+def _cut(documents: Iterable[Any]) -> Iterator[list[Any]]:
+    """Cut documents into chunks that are compressed together."""
+    if isinstance(documents, _TEXT):
+        raise TypeError("predict takes many documents, not one; pass [document]")
+    if isinstance(documents, Grammar):
+        raise TypeError("predict takes many grammars, not one; pass [grammar]")
+    if isinstance(documents, pa.Array | pa.ChunkedArray):
+        documents = _arrow_values(documents)
+    try:
+        values = iter(documents)
+    except TypeError:
+        kind = type(documents).__name__
+        raise TypeError(f"documents must be a list of texts or a Corpus, not {kind}") from None
+    chunk: list[Any] = []
+    letters = 0
+    for value in values:
+        chunk.append(value)
+        letters += len(value) if isinstance(value, _TEXT) else 0
+        if len(chunk) == _CHUNK or letters >= _CHUNK_LETTERS:
+            yield chunk
+            chunk, letters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _arrow_values(array: Any) -> Iterator[Any]:
+    starts = range(0, len(array), _CHUNK)
+    return chain.from_iterable(array.slice(start, _CHUNK).to_pylist() for start in starts)
+
+
+def _numbered(chunks: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield chunks, each with the number of its first document."""
+    first = 0
+    for chunk in chunks:
+        yield first, chunk
+        first += len(chunk)

@@ -1,0 +1,336 @@
+"""Counts of all n-grams of documents, from their grammars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import index
+
+import numpy as np
+import numpy.typing as npt
+
+from laconic import _core
+from laconic.arrays import Int32s, Int64s, frozen
+from laconic.codecs import MOST_THREADS, processors
+from laconic.errors import InputError
+from laconic.grammar import GrammarError, Grammars
+from laconic.ngrams.spelling import Letters, UInt32s, letters
+from laconic.show import several
+
+__all__ = [
+    "Counts",
+    "Letters",
+    "Vocabulary",
+    "as_vocabulary",
+    "count_all",
+    "count_hashed",
+    "count_known",
+    "count_phrases",
+    "learn",
+    "letters",
+]
+
+LONGEST = 64  # letters of an n-gram
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """A sparse matrix, document by column, in CSR form; columns ascend in every row.
+
+    Row i has the counts data[indptr[i]:indptr[i + 1]] in the columns of the same slice of indices:
+    `indptr` int64 [B + 1], `indices` int32 [nnz], `data` int64 [nnz].
+    """
+
+    indptr: Int64s
+    indices: Int32s
+    data: Int64s
+    columns: int
+
+
+class Vocabulary:
+    """N-grams and their columns: those learned stand in the order in which Python sorts str.
+
+    `document_frequency` and `total` (int64 [V]) say in how many documents of those learned from
+    each n-gram occurs, and how often; they are 0 for n-grams that were given.
+    """
+
+    document_frequency: Int64s
+    total: Int64s
+
+    def __init__(
+        self, points: UInt32s, offsets: Int64s, document_frequency: Int64s, total: Int64s
+    ) -> None:
+        # N-gram k is spelled points[offsets[k]:offsets[k + 1]]: str by str they would take longer
+        # to make than to count.
+        self._points, self._offsets = points, offsets
+        self.document_frequency, self.total = document_frequency, total
+
+    @classmethod
+    def from_names(cls, names: Iterable[str]) -> Vocabulary:
+        """Return a vocabulary in which names[k] has column k; ValueError for one given twice."""
+        given = list(names)
+        seen: set[str] = set()
+        for name in given:
+            if not isinstance(name, str):
+                raise TypeError(f"n-grams are str, not {type(name).__name__}")
+            if name in seen:
+                raise InputError(f"the n-gram {name!r} is given twice; give each one column")
+            seen.add(name)
+        data = "".join(given).encode("utf-32-le", "surrogatepass")
+        offsets = np.cumsum([0, *map(len, given)], dtype=np.int64)
+        none = frozen(np.zeros(len(given), np.int64))
+        return cls(np.frombuffer(data, "<u4").astype(np.uint32), offsets, none, none)
+
+    @property
+    def spelled(self) -> tuple[UInt32s, Int64s]:
+        """Code points and offsets: N-gram k is points[offsets[k]:offsets[k + 1]]."""
+        return self._points, self._offsets
+
+    def names(self) -> list[str]:
+        """Return the n-grams, by column."""
+        text = self._points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        return [text[i:j] for i, j in pairwise(self._offsets.tolist())]
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary: {several(len(self), 'n-gram')}>"
+
+
+def as_vocabulary(vocabulary: Mapping[str, int] | Iterable[str] | None) -> Vocabulary:
+    """Return the vocabulary that was given; ValueError or TypeError where it is none."""
+    if isinstance(vocabulary, Mapping):
+        names = sorted(vocabulary, key=vocabulary.__getitem__)
+        if [vocabulary[name] for name in names] != list(range(len(names))):
+            raise InputError("the columns of the vocabulary must be 0, 1, 2, … without gaps")
+    elif isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
+        raise TypeError(f"vocabulary must be n-grams, not {type(vocabulary).__name__}")
+    else:
+        names = sorted(vocabulary) if isinstance(vocabulary, Set) else list(vocabulary)
+    if not names:
+        raise InputError("the vocabulary is empty: it must have at least one n-gram")
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f"the vocabulary holds {odd[0]!r}, which is no str")
+    return Vocabulary.from_names(names)
+
+
+def count_hashed(
+    grammars: Grammars,
+    letters: Letters,
+    low: int,
+    high: int,
+    n_features: int,
+    *,
+    alternate_sign: bool = True,
+    threads: int | None = None,
+) -> Counts:
+    """Return the counts of n-grams of `low` to `high` letters, in hashed columns.
+
+    Columns and signs are those of scikit-learn's HashingVectorizer(analyzer="char"): the
+    MurmurHash3 of an n-gram's UTF-8, with seed 0. Entries that share a column are summed, and stay
+    if that gives 0. Raises as count_all does.
+    """
+    if not 1 <= index(n_features) < 1 << 31:
+        raise InputError(f"n_features must be from 1 to 2^31 - 1, not {n_features}")
+    _check(grammars, letters, low, high)
+    counts = _core.count_hashed(
+        letters.table, low, high, *_arrays(grammars), n_features, alternate_sign, _threads(threads)
+    )
+    return Counts(*counts, columns=n_features)
+
+
+def count_all(
+    grammars: Grammars | Iterable[Grammars],
+    letters: Letters,
+    low: int,
+    high: int,
+    *,
+    min_df: float = 1,
+    max_df: float | None = None,
+    max_features: int | None = None,
+    binary: bool = False,
+    dtype: npt.DTypeLike = np.int64,
+    threads: int | None = None,
+) -> tuple[Vocabulary, Counts]:
+    """Learn the n-grams of `low` to `high` letters and return them with their counts.
+
+    Kept are those in at least `min_df` and at most `max_df` documents, and of these the
+    `max_features` most frequent, chosen as scikit-learn's CountVectorizer does; its choice among
+    equals depends on `dtype`, in which it counts, and `binary`, with which it counts documents.
+    O(high · (rules + symbols)) time but for sorting, whatever the length of the documents. Raises
+    GrammarError for grammars over another alphabet or of too many letters to count, and ValueError
+    for lengths other than 1 <= low <= high <= 64.
+
+    >>> from laconic import Alphabet, compress_many
+    >>> read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    >>> vocabulary, counts = count_all(compress_many(["Banana", "ban"]), read, 2, 3)
+    >>> vocabulary.names()
+    ['an', 'ana', 'ba', 'ban', 'na', 'nan']
+    >>> counts.indptr.tolist(), counts.indices.tolist(), counts.data.tolist()
+    ([0, 6, 9], [0, 1, 2, 3, 4, 5, 0, 2, 3], [2, 2, 1, 1, 2, 1, 1, 1, 1])
+    """
+    counter, frequency, total = _counted(grammars, letters, low, high, True, threads)
+    kept = _chosen(frequency, total, min_df, max_df, max_features, binary, dtype)
+    vocabulary = _vocabulary(counter, kept, frequency, total)
+    columns = np.full(len(frequency), -1, np.int32)
+    columns[kept] = np.arange(len(kept), dtype=np.int32)
+    counts = counter.matrix(columns, _threads(threads))
+    return vocabulary, Counts(*counts, columns=len(kept))
+
+
+def learn(
+    grammars: Grammars | Iterable[Grammars],
+    letters: Letters,
+    low: int,
+    high: int,
+    *,
+    min_df: float = 1,
+    max_df: float | None = None,
+    max_features: int | None = None,
+    binary: bool = False,
+    dtype: npt.DTypeLike = np.int64,
+    threads: int | None = None,
+) -> Vocabulary:
+    """Return the n-grams that count_all does, in less memory: documents are not remembered."""
+    counter, frequency, total = _counted(grammars, letters, low, high, False, threads)
+    kept = _chosen(frequency, total, min_df, max_df, max_features, binary, dtype)
+    return _vocabulary(counter, kept, frequency, total)
+
+
+def count_known(
+    grammars: Grammars,
+    letters: Letters,
+    low: int,
+    high: int,
+    vocabulary: Vocabulary,
+    *,
+    threads: int | None = None,
+) -> Counts:
+    """Return the counts of the n-grams of a vocabulary that have `low` to `high` letters.
+
+    Raises as count_all does.
+    """
+    _check(grammars, letters, low, high)
+    points, places = letters.points, np.searchsorted(letters.points, vocabulary._points)
+    known = points[np.minimum(places, len(points) - 1)] == vocabulary._points
+    spelled = np.where(known, places + 1, 0).astype(np.uint32)
+    counts = _core.count_known(
+        letters.table,
+        low,
+        high,
+        *_arrays(grammars),
+        spelled,
+        vocabulary._offsets,
+        _threads(threads),
+    )
+    return Counts(*counts, columns=len(vocabulary))
+
+
+def count_phrases(
+    grammars: Grammars,
+    most: int,
+    n_features: int,
+    *,
+    shortest: int = 1,
+    longest: int = LONGEST,
+    threads: int | None = None,
+) -> Counts:
+    """Return the counts of phrases, in hashed columns: runs of 1 to `most` neighbouring symbols.
+
+    Kept are those that stand for `shortest` to `longest` letters. A column is that of the letters,
+    however rules and symbols split them. Unlike n-grams, phrases depend on the codec: Re-Pair's are
+    what a document repeats, with its neighbours. O(most * symbols + rules). Raises ValueError for
+    numbers out of range.
+
+    >>> from laconic import compress_many
+    >>> counts = count_phrases(compress_many(["abcabc", "ab"]), most=2, n_features=1000, shortest=3)
+    >>> counts.data.tolist(), counts.indptr.tolist()            # abc twice, abcabc once
+    ([2, 1], [0, 2, 2])
+    """
+    if not 1 <= n_features < 1 << 31:
+        raise InputError(f"n_features must be from 1 to 2^31 - 1, not {n_features}")
+    if not 1 <= index(most) < 1 << 31:
+        raise InputError(f"phrases of 1 to {most} symbols: there must be one at least")
+    if not 1 <= index(shortest) <= index(longest) < 1 << 30:
+        raise InputError(f"phrases of {shortest} to {longest} letters: 1 <= shortest <= longest")
+    counts = _core.count_phrases(
+        most, shortest, longest, *_arrays(grammars), n_features, _threads(threads)
+    )
+    return Counts(*counts, columns=n_features)
+
+
+def _chosen(
+    frequency: Int64s,
+    total: Int64s,
+    min_df: float,
+    max_df: float | None,
+    max_features: int | None,
+    binary: bool,
+    dtype: npt.DTypeLike,
+) -> Int64s:
+    mask = frequency >= min_df
+    if max_df is not None:
+        mask &= frequency <= max_df
+    kept = np.flatnonzero(mask).astype(np.int64)
+    if max_features is None or len(kept) <= max_features:
+        return kept
+    # The very call that scikit-learn makes: how NumPy orders equals is no promise of NumPy's.
+    weights = (frequency if binary else total).astype(dtype)[mask]
+    return np.sort(kept[(-weights).argsort()[:max_features]])
+
+
+def _counted(
+    grammars: Grammars | Iterable[Grammars],
+    letters: Letters,
+    low: int,
+    high: int,
+    keep: bool,
+    threads: int | None,
+) -> tuple[_core.NgramCounter, Int64s, Int64s]:
+    _check_lengths(low, high)
+    counter = _core.NgramCounter(letters.table, low, high, keep)
+    for block in [grammars] if isinstance(grammars, Grammars) else grammars:
+        _check(block, letters, low, high)
+        counter.add(*_arrays(block), _threads(threads))
+    return counter, *counter.finish(_threads(threads))
+
+
+def _vocabulary(
+    counter: _core.NgramCounter, kept: Int64s, frequency: Int64s, total: Int64s
+) -> Vocabulary:
+    points, offsets = counter.spelled(kept)
+    return Vocabulary(points, offsets, frozen(frequency[kept]), frozen(total[kept]))
+
+
+def _arrays(grammars: Grammars) -> tuple[int, Int32s, Int64s, Int32s, Int64s]:
+    return (
+        grammars.alphabet_size,
+        grammars.rules,
+        grammars.rule_offsets,
+        grammars.sequence,
+        grammars.sequence_offsets,
+    )
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return processors()
+    if isinstance(threads, bool) or not 1 <= index(threads) <= MOST_THREADS:
+        raise InputError(f"threads must be an integer from 1 to {MOST_THREADS}, not {threads!r}")
+    return index(threads)
+
+
+def _check_lengths(low: int, high: int) -> None:
+    if not 1 <= index(low) <= index(high) <= LONGEST:
+        raise InputError(f"n-grams of {low} to {high} letters: 1 <= low <= high <= {LONGEST}")
+
+
+def _check(grammars: Grammars, letters: Letters, low: int, high: int) -> None:
+    _check_lengths(low, high)
+    if grammars.alphabet_size != len(letters.codes):
+        raise GrammarError(
+            f"the grammars are over {grammars.alphabet_size} terminals, the letters are for "
+            f"{len(letters.codes)}; make them from the alphabet of the grammars"
+        )

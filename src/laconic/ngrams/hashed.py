@@ -1,0 +1,225 @@
+"""Bags: which n-grams and phrases documents have, and how often, in hashed columns."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from laconic.arrays import Int64s
+from laconic.forest import Forest, plant
+from laconic.grammar import Grammars, trusted_grammars
+from laconic.ngrams import Counts, count_hashed, count_phrases, learn
+from laconic.ngrams.spelling import Letters
+
+__all__ = ["Counted", "Named", "mixed", "portions"]
+
+_SURROGATES = range(0xD800, 0xE000)
+_POINTS = 0x110000 - len(_SURROGATES)
+_LONGEST_PHRASE = 64  # letters: what is longer hardly occurs twice
+_PORTION = 1 << 20  # rules and symbols
+_BASE = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An n-gram or a phrase: its terminals, and how often it was counted."""
+
+    letters: tuple[int, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What is counted: n-grams of 1 to `ngrams` letters, and longer phrases.
+
+    Phrases are runs of up to `phrases` neighbouring symbols that stand for more letters than the
+    n-grams have. Each of the two kinds has `buckets` columns.
+
+    >>> from laconic import compress_many
+    >>> counts = Counted(ngrams=2, phrases=2, buckets=1000).of(compress_many(["abcabc"]))
+    >>> sorted(counts.data.tolist())                     # a b c ab bc ca, abc abcabc
+    [1, 1, 2, 2, 2, 2, 2, 2]
+    """
+
+    ngrams: int
+    phrases: int
+    buckets: int
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+        return self.buckets * (2 if self.phrases else 1)
+
+    def of(self, grammars: Grammars, threads: int | None = None) -> Counts:
+        """Return the counts of documents; O(ngrams * (rules + symbols)) and more for phrases."""
+        letters = _letters(grammars.alphabet_size)
+        ngrams = count_hashed(
+            grammars, letters, 1, self.ngrams, self.buckets, alternate_sign=False, threads=threads
+        )
+        if not self.phrases:
+            return ngrams
+        shortest, longest = self._phrase_lengths
+        phrases = count_phrases(
+            grammars,
+            self.phrases,
+            self.buckets,
+            shortest=shortest,
+            longest=longest,
+            threads=threads,
+        )
+        return _side_by_side(ngrams, phrases)
+
+    @property
+    def _phrase_lengths(self) -> tuple[int, int]:
+        """The letters of the shortest phrases, which are no n-grams, and of the longest."""
+        return self.ngrams + 1, max(_LONGEST_PHRASE, self.ngrams + 1)
+
+    def named(self, grammars: Grammars, columns: npt.ArrayLike) -> dict[int, list[Named]]:
+        """Return what of the documents is counted in some columns, the most frequent first.
+
+        Several n-grams or phrases may share a column. Those of equal count are in the order of
+        their letters. Takes a few times as long as counting, and nothing is expanded.
+
+        >>> from laconic import compress_many
+        >>> grammars, counted = compress_many(["abab"]), Counted(2, 0, 1000)
+        >>> names = counted.named(grammars, counted.of(grammars).indices)
+        >>> sorted((bytes(each.letters), each.count) for some in names.values() for each in some)
+        [(b'a', 2), (b'ab', 2), (b'b', 2), (b'ba', 1)]
+        """
+        wanted = np.unique(np.asarray(columns, np.int64))
+        found: dict[int, list[Named]] = {}
+        for column, name in self._named_ngrams(grammars, wanted):
+            found.setdefault(column, []).append(name)
+        if self.phrases:
+            for column, name in self._named_phrases(grammars, wanted - self.buckets):
+                found.setdefault(column + self.buckets, []).append(name)
+        for names in found.values():
+            names.sort(key=lambda name: (-name.count, name.letters))
+        return found
+
+    def _named_ngrams(self, grammars: Grammars, wanted: Int64s) -> Iterator[tuple[int, Named]]:
+        letters = _letters(grammars.alphabet_size)
+        vocabulary = learn(grammars, letters, 1, self.ngrams)
+        points, offsets = vocabulary.spelled
+        terminals = points.astype(np.int32)
+        terminals[points >= _SURROGATES.stop] -= len(_SURROGATES)
+        lengths = np.diff(offsets)
+        for length in np.unique(lengths).tolist():
+            numbers = np.flatnonzero(lengths == length)
+            spelled = terminals[offsets[numbers][:, None] + np.arange(length)]
+            # Each as a document of its own, which has but one n-gram of that length.
+            alone = trusted_grammars(
+                grammars.alphabet_size,
+                np.zeros((0, 2), np.int32),
+                np.zeros(len(numbers) + 1, np.int64),
+                spelled.reshape(-1),
+                np.arange(len(numbers) + 1) * length,
+            )
+            columns = count_hashed(
+                alone, letters, length, length, self.buckets, alternate_sign=False
+            ).indices
+            for place in np.flatnonzero(np.isin(columns, wanted)).tolist():
+                count = int(vocabulary.total[numbers[place]])
+                yield int(columns[place]), Named(tuple(spelled[place].tolist()), count)
+
+    def _named_phrases(self, grammars: Grammars, wanted: Int64s) -> Iterator[tuple[int, Named]]:
+        forest = plant(grammars)
+        size = forest.alphabet_size
+        nodes = size + len(forest.children)
+        # As in core/fingerprint.hpp: a polynomial of the letters, however they are split.
+        hashes, powers = np.empty(nodes, np.uint64), np.full(nodes, _BASE, np.uint64)
+        hashes[:size] = np.arange(1, size + 1, dtype=np.uint64)
+        for level in forest.levels:
+            left, right = forest.children[level].T
+            place = slice(size + level.start, size + level.stop)
+            hashes[place] = hashes[left] * powers[right] + hashes[right]
+            powers[place] = powers[left] * powers[right]
+        shortest, longest = self._phrase_lengths
+        # Beyond the longest they need not be told apart, and would overflow.
+        of_nodes = np.minimum(np.r_[np.ones(size, np.int64), forest.lengths], longest + 1)
+        sequence, total = forest.sequence, len(forest.sequence)
+        ends = np.repeat(forest.sequence_offsets[1:], np.diff(forest.sequence_offsets))
+        run = np.zeros(total, np.uint64)
+        letters = np.zeros(total, np.int64)
+        starts = np.arange(total)
+        found: list[tuple[npt.NDArray[np.uint64], Int64s, int]] = []
+        for symbols in range(1, self.phrases + 1):
+            inside = starts + symbols <= ends[starts]
+            starts, run, letters = starts[inside], run[inside], letters[inside]
+            last = sequence[starts + symbols - 1]
+            run, letters = run * powers[last] + hashes[last], letters + of_nodes[last]
+            fits = letters <= longest
+            starts, run, letters = starts[fits], run[fits], letters[fits]
+            kept = letters >= shortest
+            found.append((run[kept], starts[kept], symbols))
+        every = np.concatenate([some for some, _, _ in found])
+        first = np.concatenate([some for _, some, _ in found])
+        sizes = np.concatenate([np.full(len(some), symbols) for some, _, symbols in found])
+        distinct, places, counts = np.unique(every, return_index=True, return_counts=True)
+        columns = (mixed(distinct) % np.uint64(self.buckets)).astype(np.int64)
+        for chosen in np.flatnonzero(np.isin(columns, wanted)).tolist():
+            begin = int(first[places[chosen]])
+            symbols = sequence[begin : begin + int(sizes[places[chosen]])].tolist()
+            name = Named(tuple(_expanded(symbols, forest)), int(counts[chosen]))
+            yield int(columns[chosen]), name
+
+
+def portions(grammars: Grammars, rows: Int64s) -> Iterator[Int64s]:
+    """Yield rows of documents, some at a time, so that their counts take little memory.
+
+    Each time they have at most about a million rules and symbols, or are one document.
+    """
+    sizes = np.diff(grammars.rule_offsets) + np.diff(grammars.sequence_offsets)
+    ends = np.cumsum(sizes[rows])
+    cuts = np.flatnonzero(np.diff((ends - 1) // _PORTION)) + 1
+    yield from (part for part in np.split(rows, cuts) if len(part))
+
+
+@lru_cache(maxsize=8)
+def _letters(alphabet_size: int) -> Letters:
+    """Letters of which n-grams are hashed: models know terminals by number alone.
+
+    Numbers beyond all characters begin anew, which only lets some n-grams share a column.
+    """
+    points = np.arange(alphabet_size, dtype=np.int64) % _POINTS
+    points[points >= _SURROGATES.start] += len(_SURROGATES)
+    return Letters(points.astype(np.uint32))
+
+
+# What is kept beyond the end of the interpreter would be taken for a leak, and told of.
+atexit.register(_letters.cache_clear)
+
+
+def _side_by_side(left: Counts, right: Counts) -> Counts:
+    """Return two matrices of the same rows as one, the columns of the second after the first's."""
+    indptr = left.indptr + right.indptr
+    sizes = np.stack([np.diff(left.indptr), np.diff(right.indptr)], axis=1).reshape(-1)
+    from_right = np.repeat(np.tile([False, True], len(indptr) - 1), sizes)
+    indices, data = np.empty(len(from_right), np.int32), np.empty(len(from_right), np.int64)
+    for one, places, shift in ((left, ~from_right, 0), (right, from_right, left.columns)):
+        indices[places] = one.indices + shift
+        data[places] = one.data
+    return Counts(indptr, indices, data, left.columns + right.columns)
+
+
+def _expanded(symbols: Sequence[int], forest: Forest) -> Iterator[int]:
+    """Yield the terminals that nodes stand for."""
+    waiting = list(reversed(symbols))
+    while waiting:
+        node = waiting.pop()
+        if node < forest.alphabet_size:
+            yield node
+        else:
+            waiting += reversed(forest.children[node - forest.alphabet_size].tolist())
+
+
+def mixed(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return hashes spread over all their bits, as in core/fingerprint.hpp."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        hashes = (hashes ^ hashes >> np.uint64(33)) * np.uint64(factor)
+    return hashes ^ hashes >> np.uint64(33)

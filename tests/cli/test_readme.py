@@ -1,0 +1,97 @@
+"""What README tells people to run, run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str | Path) -> str:
+    environment = {key: value for key, value in os.environ.items() if key != "LACONIC_DATA"}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_stays_light() -> None:
+    """A compression worker installs with NumPy alone, and starts at once."""
+    code = "import sys, laconic; print(*{name.split('.')[0] for name in sys.modules})"
+    loaded = set(run("-c", code).split())
+    assert "laconic" in loaded
+    assert not loaded & {"torch", "pyarrow", "pandas", "sklearn", "lzma", "rich", "cyclopts"}
+
+
+def test_demo_has_a_row_for_every_sample_and_codec() -> None:
+    lines = run("examples/demo.py", "--quick").splitlines()
+    rows = {
+        tuple(line.split()[:2]): line.split() for line in lines if line.startswith(("kjv", "bac"))
+    }
+    codecs = ("repair", "lz78", "lzd", "none")
+    assert set(rows) == {(name, codec) for name in ("kjv", "bacteria") for codec in codecs}
+    for (name, codec), row in rows.items():
+        documents, characters, rules, sequence, ratio = row[2:7]
+        assert documents == "2,400"
+        assert characters == {"kjv": "671", "bacteria": "800"}[name]
+        assert float(ratio) == 1.0 if codec == "none" else float(ratio) > 2.5
+        assert float(rules) == 0.0 if codec == "none" else float(rules) > 60
+        assert 0 < float(sequence) <= 800
+    trained = {line.split()[0]: line.split() for line in lines if line.endswith(" MB")}
+    assert {"repair", "none"} <= set(trained)
+    assert all(0 <= float(trained[codec][1]) <= 100 for codec in ("repair", "none"))
+    page = (ROOT / "build/demo-quick/report.html").read_text()
+    assert page.count("<svg") >= 2
+
+
+def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    printed = run("benchmarks/compress.py", "--quick", "--json", out)
+    figures = json.loads(out.read_text())
+    contestants = {"zlib -6", "zlib -9", "zstd -3", "tokenizers", "repair", "lzd", "lz78"}
+    assert set(figures["short"]["rows"]) == contestants
+    assert figures["short"]["rows"]["zlib -6"]["ratio_to_zlib_6"] == 1.0
+    assert all(min(row["us_per_document"]) > 0 for row in figures["short"]["rows"].values())
+    (large,) = figures["large"].values()
+    assert large["rows"]["repair"]["symbols_per_byte"] < 0.5
+    assert large["rows"]["repair"]["peak_memory_per_byte"] > 1
+    assert {"command", "commit", "machine", "versions"} <= set(figures["about"])
+    assert "µs/document" in printed
+
+
+def test_docs_show_the_newest_results() -> None:
+    run("benchmarks/report.py", "--check")
+
+
+def test_benchmark_of_corpora_measures_sizes_and_cost(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    run("benchmarks/corpus.py", "--quick", "--json", out)
+    figures = json.loads(out.read_text())
+    assert set(figures["sizes"]) == {"kjv", "bacteria"}
+    for sizes in figures["sizes"].values():
+        assert all(50 < size < 1000 for size in sizes["bytes_per_document"].values())
+    cost = figures["cost"]
+    assert 0 < cost["codec_running"] <= cost["work"] < cost["seconds"]
+    assert cost["codec_running"] <= cost["codec_threads"] <= cost["workers"] * cost["work"]
+
+
+def test_benchmark_of_ngrams_measures_the_same_matrices(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    parts = ("speed", "repeats", "memory")
+    run("benchmarks/ngrams.py", "--quick", "--json", out, "--parts", *parts)
+    figures = json.loads(out.read_text())["ngrams"]
+    assert set(figures["runs"]) == set(parts)
+    rows = figures["speed"]["rows"]
+    assert len(rows) == 9
+    for name, row in rows.items():
+        assert min(row["seconds"]) > 0
+        assert name == "scikit-learn" or (row["same_names"] and row["difference"] < 1e-6)
+    sizes = [row["doubled size"] for row in figures["repeats"]["rows"]]
+    assert sizes == list(range(sizes[0], sizes[0] + 2 * len(sizes), 2))
+    assert figures["memory"]["matrix_bytes"] > 0

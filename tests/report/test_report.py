@@ -1,0 +1,546 @@
+"""The report: read as a parser, as a person in a browser and as a hostile class name would."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("matplotlib", reason="reports need matplotlib: laconic[report]")
+
+import matplotlib
+
+from laconic.report import RunFacts, facts_of, write_report
+from laconic.report.page import page
+
+_VOID = {"br", "link", "meta"}
+_NAMES = ['<b>bold</b> & "so"', "naïve 🚀", "third"]
+
+
+class Document(HTMLParser):
+    """Tables, headings and text of a page; AssertionError where tags do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.headings: list[str] = []
+        self.tables: list[list[list[str]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"{self.open} never end"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._keep(tag, attrs)
+        if tag not in _VOID:
+            self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+        elif tag == "h2":
+            self.headings.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._keep(tag, attrs)
+        assert "svg" in self.open, f"HTML has no <{tag}/>"
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" in self.open:
+            return
+        self.words.append(data)
+        if "td" in self.open or "th" in self.open:
+            self.tables[-1][-1][-1] += data
+        elif "h2" in self.open:
+            self.headings[-1] += data
+
+    def _keep(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            assert value is not None
+            self.attributes.append((tag, name, value))
+            if name == "id":
+                self.ids.append(value)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+    def table(self, *heads: str) -> list[list[str]]:
+        """Return the rows of the only table whose head begins so."""
+        (found,) = [each for each in self.tables if each[0][: len(heads)] == list(heads)]
+        return found[1:]
+
+
+def facts(title: str = "repair", accuracy: float = 0.9125, **changes: Any) -> RunFacts:
+    """Return a complete run with three classes and four epochs."""
+    defaults = {"composer": "grc", "width": 200, "layers": 1, "clip": None, "seed": 0}
+    lines: list[dict[str, Any]] = [
+        {
+            "epoch": epoch,
+            "step": 10 * epoch,
+            "train_loss": 2 / epoch,
+            "valid_loss": 2.1 / epoch,
+            "valid": {"accuracy": accuracy * epoch / 4},
+            "learning_rate": 0.001,
+            "seconds": 20.5,
+            "documents_per_s": 1234.5,
+            "peak_memory_mb": 400 + epoch,
+        }
+        for epoch in range(1, 5)
+    ]
+    complete = RunFacts(
+        title,
+        config=defaults | {"width": 64},
+        about={
+            "task": "classification",
+            "codec": title,
+            "alphabet": "Alphabet.bytes()",
+            "classes": _NAMES,
+            "command": ["laconic", "train", "a b.parquet", "-o", f"runs/{title}"],
+            "versions": {"laconic": "0.5.0", "torch": "2.13.0"},
+            "machine": "2 cores",
+            "date": "2026-11-15T17:51:44+01:00",
+            "parameters": 1234567,
+            "corpus": {
+                "path": "a b.parquet",
+                "documents": 1000,
+                "letters": 2_000_000,
+                "symbols": 400_000,
+                "rules": 150_000,
+                "classes": dict(zip(_NAMES, (500, 300, 200), strict=True)),
+            },
+        },
+        metrics=[*lines, {"done": True, "best_epoch": 4}],
+        evaluation={
+            "accuracy": accuracy,
+            "macro_f1": 0.8767,
+            "mcc": 0.7654,
+            "majority": 0.5,
+            "confusion": [[91, 6, 3], [4, 55, 1], [0, 2, 38]],
+            "per_class": [
+                {"class": each, "precision": 0.5, "recall": 0.25, "f1": 0.3333, "documents": 100}
+                for each in _NAMES
+            ],
+            "calibration": {
+                "ece": 0.0321,
+                "bins": [
+                    {"confidence": 0.55, "accuracy": 0.5, "count": 20},
+                    {"confidence": 0.95, "accuracy": 0.97, "count": 180},
+                ],
+            },
+        },
+        defaults=defaults,
+    )
+    return replace(complete, **changes)
+
+
+def test_numbers_of_two_runs_stand_side_by_side() -> None:
+    document = Document(page([facts(), facts("none", 0.8976)]))
+    assert document.headings == [
+        "Summary",
+        "Training",
+        "What it gets right and wrong",
+        "Corpus",
+        "Settings",
+        "Repeat it",
+        "Made with",
+    ]
+    rows = document.table("run", "codec", "composer", "accuracy", "macro-F1", "MCC", "time")
+    speed = ["1 min 22 s", "1,234", "404 MB", "400"]
+    assert rows == [
+        ["repair", "repair", "grc", "91.2 %", "0.877", "0.765", *speed],
+        ["none", "none", "–", "89.8 %", "0.877", "0.765", *speed],
+    ]
+    rows = [row for table in document.tables for row in table]
+    assert ["documents", "1,000", "1,000"] in rows
+    assert ["mean letters, n", "2,000", "2,000"] in rows
+    assert ["mean sequence, n′", "400", "400"] in rows
+    assert ["n / n′", "5.00", "5.00"] in rows
+    assert ["width", "64", "64"] in rows
+    assert ["seed", "0"] in rows
+    assert ["date", "2026-11-15 16:51 UTC"] in rows
+    assert document.table("class", "documents", "share") == [
+        [_NAMES[0], "500", "50.0 %", ""],
+        [_NAMES[1], "300", "30.0 %", ""],
+        [_NAMES[2], "200", "20.0 %", ""],
+    ]
+    assert "laconic train 'a b.parquet' -o runs/none" in document.text
+    assert "1,234,567" in document.text
+
+
+def test_best_values_stand_out() -> None:
+    text = page([facts(), facts("none", 0.8976)])
+    assert '<td class="best">91.2 %</td>' in text
+    assert text.count('class="best"') == 1  # the other columns are ties
+    assert "<td>89.8 %</td>" in text
+    assert '<td class="best">' not in page([facts()])
+
+
+def test_a_single_run_has_tiles_and_its_confusion() -> None:
+    document = Document(page([facts()]))
+    assert "largest class: 50.0 %" in document.text
+    assert "Expected calibration error: 3.2 %" in document.text
+    assert document.table("", *_NAMES) == [
+        [_NAMES[0], "91", "6", "3"],
+        [_NAMES[1], "4", "55", "1"],
+        [_NAMES[2], "0", "2", "38"],
+    ]
+    assert document.table("class", "precision", "recall", "F1", "documents")[2] == [
+        "third",
+        "0.500",
+        "0.250",
+        "0.333",
+        "100",
+    ]
+
+
+def test_settings_that_differ_come_first_and_the_rest_is_folded() -> None:
+    text = page([facts()])
+    assert text.index(">width<") < text.index("4 settings left at the default")
+    assert text.index("4 settings left at the default") < text.index(">layers<")
+    unchanged = facts(config={"seed": 0}, defaults={"seed": 0})
+    assert "All settings are the defaults." in page([unchanged])
+
+
+def test_regression_several_labels_and_one_epoch() -> None:
+    line = {"epoch": 1, "train_loss": 0.5, "valid_loss": 0.4, "valid": {"r2": 0.731}, "seconds": 1}
+    scores = {"mae": 0.4123, "rmse": 0.61, "r2": 0.731, "spearman": None, "loss": 0.4}
+    number = RunFacts("stars", {}, {"task": "regression"}, [line], scores)
+    document = Document(page([number]))
+    assert document.table("run")[0] == ["stars", "–", "–", "0.412", "0.610", "0.731", "1.0 s"]
+    assert "R² on held-out documents" in document.text
+    assert "Prediction of a number" in document.text
+    assert "Spearman" not in document.text
+
+    several = facts(
+        about={"task": "multilabel", "classes": ["a", "b"]},
+        metrics=[{"epoch": 1, "valid": {"micro_f1": 0.5}, "valid_loss": math.nan}],
+        evaluation={
+            "micro_f1": 0.6543,
+            "macro_f1": 0.5,
+            "exact": 0.25,
+            "per_class": [{"class": "a", "f1": 0.75}, {"class": "b", "f1": 0.25}],
+        },
+    )
+    document = Document(page([several]))
+    assert "Choice among 2 labels" in document.text
+    assert document.table("run", "codec", "composer", "exact", "micro-F1")[0][3:5] == [
+        "25.0 %",
+        "0.654",
+    ]
+    assert document.table("class", "F1") == [["a", "0.750"], ["b", "0.250"]]
+    # Different tasks in one report: a dash where a score does not apply.
+    both = Document(page([number, several])).table("run")
+    assert [row[3] for row in both] == ["–", "25.0 %"]
+
+
+def test_a_run_of_which_nothing_is_known() -> None:
+    document = Document(page([RunFacts("nothing <yet>")]))
+    assert "nothing <yet>" in document.text
+    assert document.headings == ["Summary"]
+
+
+def test_many_classes_are_drawn_and_the_file_stays_small(tmp_path: Path) -> None:
+    many = [f"class {k}" for k in range(150)]
+    confusion = [[90 if i == j else (i * j) % 3 for j in range(150)] for i in range(150)]
+    confusion[7][5] = 1000
+    large = facts()
+    line = large.metrics[0]
+    large = replace(
+        large,
+        about={**large.about, "classes": many, "corpus": {"classes": dict.fromkeys(many, 3)}},
+        metrics=[{**line, "epoch": epoch, "train_loss": 1 / epoch} for epoch in range(1, 5001)],
+        evaluation={**large.evaluation, "confusion": confusion, "per_class": [{"f1": 0.5}] * 150},
+    )
+    write_report(tmp_path / "report.html", [large, *(facts(f"run {k}") for k in range(29))])
+    assert (tmp_path / "report.html").stat().st_size < 300_000
+    document = Document((tmp_path / "report.html").read_text("utf-8"))
+    assert document.table("true class", "taken for")[0] == ["class 7", "class 5", "1,000"]
+    assert "138 more classes" in document.text
+    assert "Of the first 8 runs" in document.text
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_the_page_stands_alone(runs: int) -> None:
+    text = page([facts(f"run {k}") for k in range(runs)])
+    document = Document(text)
+    assert len(document.ids) == len(set(document.ids))
+    for tag, name, value in document.attributes:
+        assert tag != "script"
+        assert not name.startswith("on")
+        if name.endswith("href") or name == "src":
+            assert value.startswith(("data:", "#")), value
+            assert not value.startswith("#") or value[1:] in document.ids
+        for target in re.findall(r"url\(([^)]*)\)", value):
+            assert target[1:] in document.ids
+    outside_namespaces = re.sub(r'xmlns(:\w+)?="[^"]*"', "", text)
+    assert "http" not in outside_namespaces.replace("http-equiv", "")
+    assert "@import" not in text
+    assert "url(" not in text[: text.index("</style>")]
+
+
+def test_same_input_same_bytes(tmp_path: Path) -> None:
+    runs = [facts(), facts("none", 0.8976)]
+    write_report(tmp_path / "one.html", runs)
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "lines.linewidth": 9}):
+        write_report(tmp_path / "two.html", runs)
+    one = (tmp_path / "one.html").read_bytes()
+    assert one == (tmp_path / "two.html").read_bytes()
+    # In another process, too, where sets and hashes have other orders.
+    script = (
+        "import json, sys; from laconic.report import RunFacts, write_report;"
+        "write_report(sys.argv[1], [RunFacts(**each) for each in json.load(sys.stdin)])"
+    )
+    given = json.dumps([vars(run) for run in runs])
+    command = [sys.executable, "-c", script, str(tmp_path / "three.html")]
+    subprocess.run(command, input=given, text=True, check=True)
+    assert one == (tmp_path / "three.html").read_bytes()
+
+
+def test_nothing_is_half_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_report(tmp_path / "folder", [facts()])
+    with pytest.raises(FileNotFoundError):
+        write_report(tmp_path / "missing" / "report.html", [facts()])
+    with pytest.raises(ValueError, match="at least one run"):
+        write_report(tmp_path / "none.html", [])
+    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+
+
+def test_without_matplotlib_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("laconic.report.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.style", None)
+    monkeypatch.delattr("laconic.report.figures")
+    monkeypatch.delattr("laconic.report.page")
+    with pytest.raises(ModuleNotFoundError, match=r"laconic\[report\]"):
+        write_report(tmp_path / "report.html", [RunFacts("x")])
+
+
+@given(names=st.lists(st.text(max_size=30), min_size=1, max_size=4), title=st.text(max_size=50))
+def test_any_name_is_shown_as_it_is(names: list[str], title: str) -> None:
+    size = len(names)
+    run = RunFacts(
+        title,
+        {title: title},
+        {
+            "classes": names,
+            "codec": title,
+            "command": title,
+            "versions": {title: names[0]},
+            "corpus": {"classes": dict.fromkeys(names, 1), "path": title},
+        },
+        evaluation={"confusion": [[1] * size] * size, "per_class": {names[0]: {"f1": 1.0}}},
+    )
+    text = page([run, run])
+    document = Document(text)
+    assert not {"script", "b", "img"} & {tag for tag, _, _ in document.attributes}
+    document.text.encode("utf-8")
+    written = {cell for rows in document.tables for row in rows for cell in row}
+    for name in names:
+        if name.isprintable():
+            assert name in written
+
+
+_JUNK: list[Any] = [None, "text", math.nan, math.inf, -1, 10**400, [], {}, [[]], [None], True]
+
+
+def _spoiled(value: Any, random: Random) -> Any:
+    """Return the value with some parts missing and others replaced by something else."""
+    if random.random() < 0.08:
+        return random.choice(_JUNK)
+    if isinstance(value, Mapping):
+        kept = [key for key in value if random.random() > 0.08]
+        return {key: _spoiled(value[key], random) for key in kept}
+    return [_spoiled(each, random) for each in value] if isinstance(value, list) else value
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32))
+def test_what_is_missing_or_wrong_is_left_out(seed: int) -> None:
+    whole, random = facts(), Random(seed)
+    names = ("config", "about", "evaluation", "defaults")
+    parts = {name: _spoiled(getattr(whole, name), random) for name in names}
+    parts = {name: each for name, each in parts.items() if isinstance(each, Mapping)}
+    lines = [_spoiled(line, random) for line in whole.metrics]
+    metrics = [line for line in lines if isinstance(line, Mapping)]
+    Document(page([replace(whole, **parts, metrics=metrics), whole]))
+
+
+def test_facts_of_a_real_run(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate", reason="training needs accelerate: laconic[train]")
+    from laconic import samples
+    from laconic.corpus import Corpus
+    from laconic.training.loop import train
+    from laconic.training.run import Run
+    from laconic.training.settings import TrainingConfig
+
+    part = samples.load("kjv").train
+    texts = [text[:200] for text in part.documents[:40]]
+    corpus = Corpus.from_documents(texts, part.labels[:40])
+    config = TrainingConfig(embedding_size=16, width=16, epochs=2, device="cpu")
+    train(corpus, config, tmp_path / "tiny", notes={"command": "laconic train <x>"})
+    run = Run.open(tmp_path / "tiny")
+    known = facts_of(run)
+    write_report(run.folder / "report.html", [known, facts_of(run, "again")])
+    document = Document((run.folder / "report.html").read_text("utf-8"))
+    accuracy = run.metrics()[-1]["valid"]["accuracy"]
+    assert known.score("accuracy") == accuracy
+    row = document.table("run", "codec", "composer", "accuracy")[0]
+    assert row[:4] == ["tiny", "repair", "grc", f"{100 * accuracy:.1f} %"]
+    rows = [row for table in document.tables for row in table]
+    assert ["documents", "40", "40"] in rows
+    assert ["width", "16", "16"] in rows
+    assert "laconic train <x>" in document.text
+    assert "Confusion" in document.text
+    assert facts_of(run) == known
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless Chromium that starts empty and phones nobody."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("there is no chromium and chromedriver: apt-get install chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "headless",
+        "no-sandbox",
+        "disable-gpu",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield opened
+    opened.quit()
+
+
+def _opened(browser: Any, path: Path, width: int) -> None:
+    screen = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    browser.get_log("performance")
+    browser.get(path.as_uri())
+
+
+_CELLS = "return [...document.querySelectorAll(arguments[0])].map(each => each.innerText.trim())"
+# What sticks out of the screen and does not scroll within itself.
+_OUTSIDE = """
+return [...document.body.querySelectorAll("*")]
+  .filter(each => each.getBoundingClientRect().right > arguments[0] + 1)
+  .filter(each => !each.closest(".scroll, pre, svg"))
+  .map(each => each.outerHTML.slice(0, 200));
+"""
+# Text drawn over other text, within each figure.
+_COVERED = """
+const covered = [];
+for (const svg of document.querySelectorAll("svg")) {
+  const texts = [...svg.querySelectorAll("text")].map(each => [each, each.getBoundingClientRect()]);
+  texts.forEach(([a, p], k) => texts.slice(k + 1).forEach(([b, q]) => {
+    const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+    const high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+    if (wide > 1 && high > 4) covered.push(a.textContent + " and " + b.textContent);
+  }));
+}
+return covered;
+"""
+_HEIGHTS = """
+return [...document.querySelectorAll("svg text")].map(each => {
+  const scale = each.getScreenCTM();
+  return each.getBBox().height * Math.hypot(scale.a, scale.b);
+});
+"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("count", [1, 2])
+def test_in_a_browser(browser: Any, tmp_path: Path, width: int, count: int) -> None:
+    runs = [facts(), facts("none", 0.8976)][:count]
+    write_report(tmp_path / "report.html", runs)
+    _opened(browser, tmp_path / "report.html", width)
+
+    accuracies = browser.execute_script(_CELLS, ".summary tbody td:nth-child(4)")
+    assert accuracies == ["91.2 %", "89.8 %"][:count]
+    matrix = ["91", "6", "3", "4", "55", "1", "0", "2", "38"]
+    assert browser.execute_script(_CELLS, ".confusion tbody td") == matrix * count
+    heads = browser.execute_script(_CELLS, ".confusion thead th")
+    assert [each for each in heads if each] == _NAMES * count
+    if count == 1:
+        tiles = browser.execute_script(_CELLS, ".tiles dd")
+        assert tiles[0].split("\n") == ["91.2 %", "largest class: 50.0 %"]
+
+    assert browser.get_log("browser") == []
+    # Not innerWidth: a phone zooms out until it shows what sticks out.
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(_OUTSIDE, width) == []
+    assert browser.execute_script(_COVERED) == []
+    # Figures can be read: they fill a phone, and letters are not tiny.
+    assert min(browser.execute_script(_HEIGHTS)) > 9
+    # Nothing but the file itself was asked for.
+    messages = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
+    asked = [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+    assert {url for url in asked if not url.startswith("data:")} <= {
+        (tmp_path / "report.html").as_uri()
+    }
+
+
+@pytest.mark.browser
+def test_folded_settings_open_on_a_click(browser: Any, tmp_path: Path) -> None:
+    write_report(tmp_path / "report.html", [facts()])
+    _opened(browser, tmp_path / "report.html", 390)
+    shown = "return document.querySelector('#settings details table').checkVisibility()"
+    assert browser.execute_script(shown) is False
+    browser.find_element("css selector", "#settings summary").click()
+    assert browser.execute_script(shown) is True
+
+
+@pytest.mark.browser
+def test_hostile_names_stay_text_in_a_browser(browser: Any, tmp_path: Path) -> None:
+    nasty = ["<script>alert(1)</script>", "<img src=x onerror=alert(2)>", "W" * 300]
+    about = {**facts().about, "classes": nasty}
+    title = "</title><script>alert(3)</script>" + "x" * 300
+    write_report(tmp_path / "report.html", [facts(title, about=about)])
+    _opened(browser, tmp_path / "report.html", 390)
+    assert browser.execute_script("return document.querySelectorAll('script, img').length") == 0
+    assert browser.title == title
+    heads = browser.execute_script(_CELLS, ".confusion tbody th")
+    assert heads == nasty
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    assert browser.execute_script(_OUTSIDE, 390) == []

@@ -1,0 +1,517 @@
+"""The loop, in this process: what comes out, also after interruptions, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+import laconic
+from laconic import Corpus, compress_many, samples
+from laconic.batching import GrammarDataset, LengthSampler, Rows, collate
+from laconic.batching.grammar_dropout import expand_at_random
+from laconic.nn import GrammarModel, pretrained
+from laconic.training.checkpoint import CheckpointError, Checkpoints
+from laconic.training.data import LabelError, Labels, Part, RowSampler, split
+from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
+from laconic.training.run import Run, RunError
+from laconic.training.schedule import learning_rate
+from laconic.training.settings import ConfigError, TrainingConfig
+from laconic.training.start import new_model
+
+TINY = TrainingConfig(embedding_size=16, width=16, epochs=3, batch_size=16, dropout=0.2, seed=5)
+TIMES = ("seconds", "documents_per_s", "peak_memory_mb")
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    split = samples.load("kjv").train
+    texts = [text[:120] for text in split.documents[:100]]
+    return Corpus.from_documents(texts, split.labels[:100])
+
+
+def weights(trained: Trained) -> dict[str, torch.Tensor]:
+    return trained.model.state_dict()
+
+
+def same(a: Trained, b: Trained) -> bool:
+    equal = all(torch.equal(weights(a)[name], weights(b)[name]) for name in weights(a))
+    return equal and timeless(a.history) == timeless(b.history)
+
+
+def timeless(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in line.items() if k not in TIMES} for line in lines]
+
+
+class Stop(Exception):  # noqa: N818
+    """Somebody pulled the plug."""
+
+
+def stop_at(epoch: int, step: int) -> Callable[[Progress], None]:
+    def progress(at: Progress) -> None:
+        if at.epoch == epoch and at.step == step:
+            raise Stop
+
+    return progress
+
+
+def test_the_same_seed_gives_the_same_weights(corpus: Corpus) -> None:
+    before = torch.get_rng_state()
+    one, two = train(corpus, TINY), train(corpus, TINY)
+    assert same(one, two)
+    assert torch.equal(torch.get_rng_state(), before), "others' random numbers are left alone"
+    assert not same(one, train(corpus, replace(TINY, seed=6)))
+    assert [line["epoch"] for line in one.history[:-1]] == [1, 2, 3]
+    assert one.history[-1]["done"] is True
+    best = one.history[one.best_epoch - 1]["valid"]
+    assert one.history[-1]["valid"]["accuracy"] == best["accuracy"]
+    assert one.history[-1]["valid"]["loss"] == pytest.approx(best["loss"])
+
+
+def test_it_learns() -> None:
+    texts = ["abab" * n if n % 2 else "cdcd" * n for n in range(1, 60)]
+    corpus = Corpus.from_documents(texts, [n % 2 for n in range(1, 60)])
+    trained = train(corpus, replace(TINY, learning_rate=0.02, epochs=5))
+    assert trained.history[-1]["valid"]["accuracy"] == 1.0
+    assert trained.labels.classes == (0, 1)
+
+
+@pytest.mark.parametrize("minutes", [0.0, 60.0])
+@pytest.mark.parametrize("where", [(1, 1), (2, 3), (2, 5), (3, 1)])
+def test_resumed_is_as_if_nothing_had_been(
+    corpus: Corpus, tmp_path: Path, where: tuple[int, int], minutes: float
+) -> None:
+    config = replace(TINY, checkpoint_minutes=minutes)
+    whole = train(corpus, TINY)
+    for at in (where, (3, 4)):
+        with pytest.raises(Stop):
+            train(corpus, config, tmp_path / "run", resume=True, progress=stop_at(*at))
+    seen: list[Progress] = []
+    resumed = train(corpus, config, tmp_path / "run", resume=True, progress=seen.append)
+    assert same(whole, resumed)
+    if minutes == 0:
+        # Stop is raised after the checkpoint of step 4.
+        assert (seen[0].epoch, seen[0].step) == (3, 5)
+    run = Run.open(tmp_path / "run")
+    assert timeless(run.metrics()) == timeless(whole.history)
+    assert run.finished
+    for name, weight in run.model().state_dict().items():
+        assert torch.equal(weight, weights(whole)[name])
+    assert len(run.checkpoints.whole()) == 2
+    again = train(corpus, config, tmp_path / "run", resume=True)
+    assert same(again, whole)
+
+
+def test_accumulated_and_resumed(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, accumulate=2, checkpoint_minutes=0.0, optimizer="adamw", workers=1)
+    config = replace(config, documents_per_epoch=50, weight_decay=0.1)
+    whole = train(corpus, replace(config, workers=0))
+    assert whole.history[0]["step"] == 2, "50 documents are 4 batches"
+    with pytest.raises(Stop):
+        train(corpus, config, tmp_path / "run", progress=stop_at(2, 1))
+    assert same(train(corpus, config, tmp_path / "run", resume=True), whole)
+
+
+def test_the_largest_batch_is_one_of_the_epoch(corpus: Corpus) -> None:
+    dataset = GrammarDataset(corpus.grammars)
+    chosen = np.arange(1, 100, 3)
+    sampler = LengthSampler(dataset.counts[chosen], 8, seed=2)
+    batches = RowSampler(sampler, chosen, seed=4)
+    largest = batches.largest()
+    sizes = [len(rows) * dataset.counts[rows].max() for rows in batches]
+    assert len(largest) * dataset.counts[largest].max() == max(sizes)
+    assert list(largest) in [list(rows) for rows in batches]
+    assert isinstance(largest, Rows)
+    assert largest.seed == (4, 0)
+
+
+def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:
+    """Plain steps by hand, with batches of different sizes accumulated and one left over."""
+    config = replace(TINY, epochs=1, dropout=0.0, clip=0.5, accumulate=4, holdout=0.0, batch_size=7)
+    config = replace(config, class_weights=True, label_smoothing=0.1)
+    trained = train(corpus, config, weights=np.linspace(0.5, 2, len(corpus)))
+    labels = Labels.of(corpus.labels)
+    dataset = GrammarDataset(corpus, labels.numbers(corpus.labels))
+    groups = list(LengthSampler(dataset.counts, 7, seed=config.seed))
+    rows = [groups[n : n + 4] for n in range(0, len(groups), 4)]
+    assert len(rows[-1]) < 4
+    torch.manual_seed(config.seed)
+    model = GrammarModel(config.model_config(256, labels.outputs, labels.task))
+    optimizer = torch.optim.Adam(model.parameters())
+    numbers = dataset.labels.numpy() if dataset.labels is not None else np.zeros(0)
+    counts = np.bincount(numbers)
+    by_document = np.linspace(0.5, 2, len(corpus)) * len(corpus) / (len(counts) * counts[numbers])
+    for step, group in enumerate(rows):
+        optimizer.param_groups[0]["lr"] = learning_rate(config, step, len(rows))
+        chosen = [row for part in group for row in part]
+        batch = collate(corpus.grammars.take(np.array(chosen)))
+        loss = torch.nn.functional.cross_entropy(
+            model(batch), torch.tensor(numbers[chosen]), label_smoothing=0.1, reduction="none"
+        )
+        loss = (loss * torch.tensor(by_document[chosen], dtype=torch.float32)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(weights(trained)[name], weight, atol=1e-5, rtol=0)
+
+
+def test_outputs_are_in_the_order_of_documents(corpus: Corpus) -> None:
+    labels = Labels.of(corpus.labels)
+    dataset = GrammarDataset(corpus, labels.numbers(corpus.labels))
+    model = GrammarModel(TINY.model_config(256, labels.outputs, labels.task)).train()
+    rows = np.array([5, 90, 17, 3])
+    found = outputs_of(model, Part(dataset, rows), replace(TINY, batch_size=3))
+    assert model.training
+    wanted = model.eval()(collate(corpus.grammars.take(rows))).detach().numpy()
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_regression_from_end_to_end(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    shares = rng.random(150)
+    texts = ["".join(rng.choice(["a", "b"], 60, p=[p, 1 - p])) for p in shares]
+    corpus = Corpus.from_documents(texts, 100 + 50 * shares)
+    config = replace(TINY, learning_rate=0.01, epochs=8, dropout=0.0, pooling="mean")
+    trained = train(corpus, config, tmp_path / "run")
+    figures = trained.history[-1]["valid"]
+    assert figures["r2"] > 0.5
+    assert figures["spearman"] > 0.7
+    assert figures["mae"] < 10, "in the units of the labels"
+    assert Run.open(tmp_path / "run").labels == trained.labels
+
+
+def test_several_labels_from_end_to_end(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = [[name for name in ("xy", "qr") if rng.random() < 0.5] for _ in range(150)]
+    texts = ["ab" * 5 + "".join(each * 4 for each in names) + "ab" * 3 for names in labels]
+    corpus = Corpus.from_documents(texts, labels)
+    trained = train(corpus, replace(TINY, learning_rate=0.02, epochs=8), tmp_path / "run")
+    assert trained.labels.task == "multilabel"
+    assert trained.history[-1]["valid"]["micro_f1"] > 0.9
+    assert trained.history[-1]["valid"]["exact"] > 0.8
+
+
+def test_a_tree_that_is_not_installed_trains(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", nowhere)
+    train(corpus, replace(TINY, epochs=1), tmp_path / "run")
+    versions = Run.open(tmp_path / "run").about["versions"]
+    assert versions["laconic"] == laconic.__version__
+    assert versions.keys() == {"laconic", "torch", "accelerate"}
+
+
+def test_patience(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, epochs=50, patience=2, learning_rate=0.2, schedule="constant")
+    trained = train(corpus, config, tmp_path / "run")
+    done = len(trained.history) - 1
+    assert done < 50
+    assert done - trained.best_epoch == 2
+    shutil.copytree(tmp_path / "run", tmp_path / "cut")
+    lines = (tmp_path / "cut/metrics.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "cut/metrics.jsonl").write_text("".join(lines[:-1]) + '{"done"')
+    again = train(corpus, config, tmp_path / "cut", resume=True)
+    assert same(again, trained), "nothing is trained after the end"
+
+
+def test_validation_by_another_corpus(corpus: Corpus) -> None:
+    valid = corpus[:30]
+    trained = train(corpus, replace(TINY, epochs=1), valid=valid)
+    assert trained.history[-1]["valid"]["documents"] == 30
+    strange = Corpus.from_documents(["abc"], ["apocrypha"])
+    with pytest.raises(LabelError, match="'apocrypha', unseen in training; known are 'gospels'"):
+        train(corpus, TINY, valid=strange)
+
+
+def test_without_validation_the_last_epoch_is_best(corpus: Corpus) -> None:
+    trained = train(corpus, replace(TINY, holdout=0.0, epochs=2))
+    assert trained.best_epoch == 2
+    assert trained.history[-1]["valid"] is None
+
+
+def test_bf16(corpus: Corpus) -> None:
+    trained = train(corpus, replace(TINY, precision="bf16", epochs=1))
+    assert math.isfinite(trained.history[0]["train_loss"])
+    # Accelerate remembers the precision of a process: the next training must have its own.
+    assert same(train(corpus, replace(TINY, epochs=1)), train(corpus, replace(TINY, epochs=1)))
+
+
+# Models that count, and grammar dropout
+
+COUNTING = replace(TINY, ngrams=3, phrases=3, ngram_buckets=5000, ngram_dropout=0.2)
+
+
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+def test_models_that_count(kind: Any, corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(COUNTING, model=kind, grammar_dropout=0.3, learning_rate=0.01)
+    one = train(corpus, config, tmp_path / "run")
+    assert same(one, train(corpus, config))
+    assert not same(one, train(corpus, replace(config, seed=6)))
+    losses = [line["train_loss"] for line in one.history[:-1]]
+    assert losses == sorted(losses, reverse=True)
+    assert one.model.bag is not None
+    assert one.model.config.ngram_rows == len(one.model.bag.idf) - 1 > 300
+    learned = one.model.bag.table.detach().any(1)
+    assert learned[1:].float().mean() > 0.9, "but for what dropout left out"
+    assert not learned[0]
+    run = Run.open(tmp_path / "run")
+    for name, weight in run.model().state_dict().items():
+        assert torch.equal(weight, weights(one)[name])
+
+
+def test_views_are_trained_together_and_each_alone(corpus: Corpus) -> None:
+    """One step by hand, of a model that reads and counts."""
+    config = replace(COUNTING, model="both", epochs=1, dropout=0.0, ngram_dropout=0.0)
+    config = replace(config, holdout=0.0, batch_size=200, view_loss=0.5, clip=None)
+    trained = train(corpus, config)
+    labels = Labels.of(corpus.labels)
+    part = Part(GrammarDataset(corpus, labels.numbers(corpus.labels)), np.arange(len(corpus)))
+    torch.manual_seed(config.seed)
+    model = new_model(config.model_config(256, labels.outputs, labels.task), part)
+    optimizer = torch.optim.Adam(model.parameters(), learning_rate(config, 0, 1))
+    batch = collate(corpus.grammars, part.targets, counted=model.config.counted)
+    assert batch.labels is not None
+    read, counted = model.views(batch)
+    torch.testing.assert_close(model(batch), read + counted)
+    losses = [model.loss(each, batch.labels) for each in (read + counted, 2 * read, 2 * counted)]
+    loss = (losses[0] + 0.5 * losses[1] + 0.5 * losses[2]) / 2
+    assert trained.history[0]["train_loss"] == pytest.approx(loss.item(), abs=1e-6)
+    loss.backward()
+    optimizer.step()
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(weights(trained)[name], weight, atol=1e-5, rtol=0)
+
+
+def test_a_loss_of_its_own_makes_the_sequence_model_learn(corpus: Corpus) -> None:
+    config = replace(COUNTING, model="both", learning_rate=0.02, epochs=15, holdout=0.0)
+    numbers = torch.from_numpy(Labels.of(corpus.labels).numbers(corpus.labels))
+    losses = []
+    for weight in (0.0, 1.0):
+        model = train(corpus, replace(config, view_loss=weight)).model.eval()
+        read, _ = model.views(collate(corpus.grammars, counted=model.config.counted))
+        losses.append(model.loss(2 * read, numbers).item())
+    assert losses[1] < 0.5 * losses[0]
+
+
+def test_rows_are_what_two_training_documents_have(corpus: Corpus) -> None:
+    trained = train(corpus, replace(COUNTING, model="ngram", epochs=1))
+    bag, counted = trained.model.bag, trained.model.config.counted
+    assert bag is not None
+    assert counted is not None
+    rows, _ = split(trained.labels, trained.labels.numbers(corpus.labels), 0.2, TINY.seed)
+    counts = counted.of(corpus.grammars.take(rows))
+    frequencies = np.bincount(counts.indices, minlength=counted.columns)
+    assert ((bag.places.numpy() > 0) == (frequencies >= 2)).all()
+    known = frequencies[frequencies >= 2]
+    wanted = np.log((1 + len(rows)) / (1 + known)) + 1
+    np.testing.assert_allclose(bag.idf.numpy(), [0, *wanted], rtol=1e-6)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_counting_and_dropping_resumed(corpus: Corpus, tmp_path: Path, workers: int) -> None:
+    config = replace(COUNTING, model="both", grammar_dropout=0.4, checkpoint_minutes=0.0)
+    whole = train(corpus, config)
+    config = replace(config, workers=workers)
+    for at in ((1, 2), (2, 3)):
+        with pytest.raises(Stop):
+            train(corpus, config, tmp_path / "run", resume=True, progress=stop_at(*at))
+    assert same(train(corpus, config, tmp_path / "run", resume=True), whole)
+
+
+def test_a_checkpoint_cannot_name_rows_that_there_are_not(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(COUNTING, model="ngram", checkpoint_minutes=0.0)
+    with pytest.raises(Stop):
+        train(corpus, config, tmp_path / "run", progress=stop_at(2, 1))
+    file = Run.open(tmp_path / "run").checkpoints.whole()[-1] / "model.safetensors"
+    tensors = load_file(file)
+    tensors["bag.places"][0] = -5
+    save_file(tensors, file)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged: bag\.places"):
+        train(corpus, config, tmp_path / "run", resume=True)
+
+
+def test_dropped_grammars_are_what_a_step_reads(corpus: Corpus) -> None:
+    """One step by hand, on the sequences that the seed, the epoch and the rows give."""
+    config = replace(TINY, epochs=1, dropout=0.0, holdout=0.0, batch_size=200, grammar_dropout=0.5)
+    trained = train(corpus, config)
+    labels = Labels.of(corpus.labels)
+    rows = np.arange(len(corpus))
+    read = expand_at_random(corpus.grammars, 0.5, [config.seed, 0], rows)
+    assert len(read.sequence) > 1.2 * len(corpus.grammars.sequence)
+    torch.manual_seed(config.seed)
+    model = GrammarModel(config.model_config(256, labels.outputs, labels.task))
+    optimizer = torch.optim.Adam(model.parameters(), learning_rate(config, 0, 1))
+    loss = model.loss(model(collate(read)), torch.from_numpy(labels.numbers(corpus.labels)))
+    assert trained.history[0]["train_loss"] == pytest.approx(loss.item(), abs=1e-6)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(weights(trained)[name], weight, atol=1e-5, rtol=0)
+
+
+def test_counting_in_bf16_and_with_other_tasks() -> None:
+    rng = np.random.default_rng(0)
+    shares = rng.random(150)
+    texts = ["".join(rng.choice(["a", "b"], 60, p=[p, 1 - p])) for p in shares]
+    config = replace(COUNTING, model="ngram", learning_rate=0.01, epochs=8, ngram_dropout=0.0)
+    numbers = Corpus.from_documents(texts, 100 + 50 * shares)
+    assert train(numbers, config).history[-1]["valid"]["r2"] > 0.5
+    several = [["many a"] * (p > 0.5) + ["some b"] * (p < 0.6) for p in shares.tolist()]
+    lists = train(Corpus.from_documents(texts, several), config)
+    assert lists.history[-1]["valid"]["micro_f1"] > 0.85
+    rounded = train(numbers, replace(config, precision="bf16", model="both"))
+    assert rounded.history[-1]["valid"]["r2"] > 0.5
+    views = train(Corpus.from_documents(texts, several), replace(config, model="both"))
+    assert views.history[-1]["valid"]["micro_f1"] > 0.85
+    half = np.repeat([0.0, 2.0], 75)
+    weighed = train(
+        Corpus.from_documents(texts, shares > 0.5), replace(config, model="both"), weights=half
+    )
+    assert weighed.history[-1]["valid"]["accuracy"] > 0.7
+    nothing = Corpus.from_documents(["a", "b", "", "c"], [0, 1, 0, 1])
+    empty = train(nothing, replace(config, holdout=0.0))
+    assert empty.model.config.ngram_rows == 0, "no n-gram is in two documents"
+
+
+# What goes wrong
+
+
+def test_a_loss_that_is_no_number(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, checkpoint_minutes=0.0)
+
+    def spoil(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        spoil.calls += 1  # type: ignore[attr-defined]
+        return (outputs**2).sum(1) * (float("inf") if spoil.calls > 7 else 1)  # type: ignore[attr-defined]
+
+    spoil.calls = 0  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("laconic.training.loop.document_losses", lambda *_: spoil)
+        with pytest.raises(
+            TrainingError, match=r"the loss is inf in epoch 2, step 8.*learning_rate"
+        ):
+            train(corpus, config, tmp_path / "run")
+    last = Run.open(tmp_path / "run").checkpoints.whole()[-1]
+    assert last.name == "step-00000007"
+
+
+def test_weights_that_are_no_numbers_are_not_saved(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, learning_rate=1e3, clip=None, checkpoint_minutes=0.0, warmup_steps=0)
+
+    def spoil(at: Progress) -> None:
+        if at.step == 2:
+            for each in spoil.model.parameters():  # type: ignore[attr-defined]
+                each.data.fill_(float("nan"))
+
+    real = GrammarModel.__init__
+
+    def remember(self: GrammarModel, *arguments: Any) -> None:
+        real(self, *arguments)
+        spoil.model = self  # type: ignore[attr-defined]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GrammarModel, "__init__", remember)
+        with pytest.raises(TrainingError, match="the loss is nan in epoch 1"):
+            train(corpus, config, tmp_path / "run", progress=spoil)
+    model = GrammarModel(config.model_config(256, 6, "classification"))
+    at, _ = Checkpoints(tmp_path / "run/checkpoints").load(  # type: ignore[misc]
+        model, torch.optim.Adam(model.parameters())
+    )
+    assert at.step == 2
+    assert all(torch.isfinite(each).all() for each in model.parameters())
+
+
+@pytest.mark.parametrize("fits", [2, 6, 11], ids="{} files fit".format)
+def test_a_full_disk(
+    fits: int, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(TINY, checkpoint_minutes=0.0)
+    real, calls = pretrained.save_file, []
+
+    def full(*arguments: Any, **settings: Any) -> None:
+        calls.append(arguments)
+        if len(calls) > fits:
+            raise SafetensorError("I/O error: No space left on device (os error 28)")
+        real(*arguments, **settings)
+
+    monkeypatch.setattr(pretrained, "save_file", full)
+    with pytest.raises(TrainingError, match=r"No space left on device.*--resume"):
+        train(corpus, config, tmp_path / "run")
+    assert not list((tmp_path / "run").rglob("*.partial"))
+    monkeypatch.undo()
+    assert same(train(corpus, config, tmp_path / "run", resume=True), train(corpus, config))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("CUDA error: out of memory\nSearch for"),  # the driver's, of a captured graph
+    ],
+)
+def test_too_little_memory(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, error: RuntimeError
+) -> None:
+    def full(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(GrammarModel, "forward", full)
+    with pytest.raises(TrainingError, match=r"out of memory: batch_size is 16, budget unlimited"):
+        train(corpus, TINY)
+
+
+def test_what_is_in_the_way(corpus: Corpus, tmp_path: Path) -> None:
+    config = replace(TINY, epochs=1)
+    train(corpus, config, tmp_path / "run")
+    with pytest.raises(RunError, match="holds a run; go on with --resume, or choose another"):
+        train(corpus, config, tmp_path / "run")
+    with pytest.raises(RunError, match=r"other settings: width was 16, now 8, seed was 5, now 6"):
+        train(corpus, replace(config, width=8, seed=6), tmp_path / "run", resume=True)
+    with pytest.raises(RunError, match="other documents or labels"):
+        train(corpus[:50], config, tmp_path / "run", resume=True)
+    train(corpus, replace(config, checkpoint_minutes=1.0), tmp_path / "run", resume=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/diary.txt").touch()
+    with pytest.raises(RunError, match=r"holds diary.txt, and no run"):
+        train(corpus, config, tmp_path / "other")
+    with pytest.raises(TrainingError, match="every document is of class 1"):
+        train(Corpus.from_documents(["a", "b"], [1, 1]), config)
+    with pytest.raises(ConfigError, match="no device 'cuda' here"):
+        train(corpus, replace(config, device="cuda"))
+    with pytest.raises(ConfigError, match="trackers: clipboard is not installed"):
+        train(corpus, replace(config, trackers=("clipboard",)))
+    numbers = Corpus.from_documents(["a", "b"], [1.5, 2.5])
+    with pytest.raises(ConfigError, match="class_weights are for classification"):
+        train(numbers, replace(config, class_weights=True), tmp_path / "numbers")
+    assert not (tmp_path / "numbers").exists()
+    dataset = GrammarDataset(compress_many(["a", "b"]), [0, 1])
+    labels = Labels("classification", (0, 1))
+    with pytest.raises(TypeError, match="a run needs a corpus"):
+        train(dataset, config, tmp_path / "dataset", labels=labels)
+
+
+def test_another_number_of_processes(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        train(corpus, TINY, tmp_path / "run", progress=stop_at(2, 1))
+    file = Run.open(tmp_path / "run").checkpoints.whole()[-1] / "state.json"
+    state = json.loads(file.read_text())
+    assert state["processes"] == 1
+    file.write_text(json.dumps(state | {"processes": 2}))
+    with pytest.raises(ValueError, match="for 2 processes"):
+        train(corpus, TINY, tmp_path / "run", resume=True)
