@@ -25,7 +25,7 @@ from laconic.cli import app
 from laconic.codecs import CodecName
 from laconic.corpus.parquet import CorpusFile
 from laconic.corpus.schema import GRAMMAR_COLUMNS, About, table_of
-from laconic.corpus.worker import Task
+from laconic.corpus.worker import CompressionJob
 from laconic.engines.build import build_corpus
 from laconic.engines.local import LocalEngine
 from laconic.formats import ReadOptions, read
@@ -226,7 +226,9 @@ def build(
 ) -> Any:
     documents = read(source, ReadOptions(label="label", part_bytes=3000))
     about = About(Codec(codec), Alphabet.bytes(), documents.text, documents.label, documents.layout)
-    return build_corpus(documents, out, Task(about, "stop"), LocalEngine(workers), **options)
+    return build_corpus(
+        documents, out, CompressionJob(about, "stop"), LocalEngine(workers), **options
+    )
 
 
 @pytest.fixture(scope="module")

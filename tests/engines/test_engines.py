@@ -12,7 +12,7 @@ import pytest
 
 from laconic import Alphabet, Codec, Corpus, CorpusError, samples
 from laconic.corpus.schema import About
-from laconic.corpus.worker import DocumentError, Result, Task, compress_table
+from laconic.corpus.worker import CompressionJob, DocumentError, Result, compress_table
 from laconic.engines import Engine, engine_named
 from laconic.engines.build import NoDocumentsError, build_corpus
 from laconic.engines.local import LocalEngine
@@ -43,8 +43,8 @@ def build(source: Path, out: Path, engine: Engine | None = None, **options: Any)
     alphabet = Alphabet.named(options.pop("alphabet", "bytes"))
     codec = Codec(options.pop("codec", "repair"))
     about = About(codec, alphabet, documents.text, documents.label, documents.layout)
-    task = Task(about, reading.get("on_error", "stop"))
-    return build_corpus(documents, out, task, engine or LocalEngine(2), **options)
+    job = CompressionJob(about, reading.get("on_error", "stop"))
+    return build_corpus(documents, out, job, engine or LocalEngine(2), **options)
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +172,8 @@ class FaultyEngine(LocalEngine):
         super().__init__(2)
         self.after = after
 
-    def run(self, tables: Any, task: Task) -> Iterator[Result]:
-        for number, result in enumerate(super().run(tables, task)):
+    def run(self, tables: Any, job: CompressionJob) -> Iterator[Result]:
+        for number, result in enumerate(super().run(tables, job)):
             if number == self.after:
                 raise Interrupted
             yield result
@@ -226,22 +226,22 @@ def test_errors_travel_between_processes() -> None:
     import pickle
 
     error = pickle.loads(pickle.dumps(DocumentError(3, "bad")))
-    assert (error.row, error.reason, str(error)) == (3, "bad", "row 3: bad")
+    assert (error.document, error.reason, str(error)) == (3, "bad", "document 3: bad")
 
 
 def test_a_worker_takes_any_arrow_text() -> None:
     texts = ["abab", "naïve", "xyz"]
     about = About(Codec(), Alphabet.bytes())
     plain = pa.table({"text": pa.array(texts), "n": [1, 2, 3]})
-    want = compress_table(plain, Task(about)).table
+    want = compress_table(plain, CompressionJob(about)).table
     for kind in (pa.large_string(), pa.binary(), pa.large_binary()):
         column = pa.chunked_array(
             [pa.array(["?", "abab"], pa.string())[1:], pa.array(["naïve", "xyz"])]
         )
         table = pa.table({"text": column.cast(kind), "n": [1, 2, 3]})
-        assert compress_table(table, Task(about)).table.equals(want)
+        assert compress_table(table, CompressionJob(about)).table.equals(want)
     zhang = About(Codec(), Alphabet.zhang())
-    got = Corpus.from_arrow(compress_table(plain, Task(zhang)).table)
+    got = Corpus.from_arrow(compress_table(plain, CompressionJob(zhang)).table)
     assert [g.text("zhang") for g in got] == ["abab", "na ve", "xyz"]
 
 
@@ -346,9 +346,9 @@ def test_the_first_bad_row_is_told_whatever_the_workers(tmp_path: Path, workers:
 def test_a_column_named_like_our_own_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("text,length\nabc,3\n")
     documents = read(tmp_path / "in.csv", ReadOptions(text="text"))
-    task = Task(About(Codec(), Alphabet.bytes(), "text"))
+    job = CompressionJob(About(Codec(), Alphabet.bytes(), "text"))
     with pytest.raises(CorpusError, match="the column 'length' has the name of one of the corpus"):
-        build_corpus(documents, tmp_path / "c.parquet", task, LocalEngine(1))
+        build_corpus(documents, tmp_path / "c.parquet", job, LocalEngine(1))
     assert not (tmp_path / "c.parquet.partial").exists()
 
 

@@ -105,7 +105,7 @@ def compress(
 
     """
     from laconic.corpus.schema import About
-    from laconic.corpus.worker import Task
+    from laconic.corpus.worker import CompressionJob
     from laconic.engines import engine_named
     from laconic.engines.build import NothingToDoError, build_corpus
     from laconic.formats import read
@@ -133,7 +133,7 @@ def compress(
             tally, rejects = build_corpus(
                 documents,
                 out,
-                Task(about, on_error),
+                CompressionJob(about, on_error),
                 engine_named(engine, workers),
                 sharded=sharded,
                 level=level,

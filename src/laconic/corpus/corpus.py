@@ -21,7 +21,7 @@ from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many, p
 from laconic.corpus.compact import check_compact, learn_model
 from laconic.corpus.parquet import CorpusFile, CorpusWriter
 from laconic.corpus.schema import GRAMMAR_COLUMNS, About, CorpusError, grammars_from, table_of
-from laconic.corpus.worker import DocumentError, Task, compress_table
+from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
 from laconic.errors import InputError, NoDocumentError
 from laconic.formats import ReadError, ReadOptions, read_table
 from laconic.grammar import Grammar, Grammars
@@ -150,13 +150,13 @@ class Corpus:
         tables = []
         for part in documents.parts():
             try:
-                result = compress_table(part.table, Task(about), threads or processors())
+                result = compress_table(part.table, CompressionJob(about), threads or processors())
             except DocumentError as error:
                 file, row = part.files[error.index], int(part.rows[error.index])
                 raise ReadError(file, row, error.reason) from None
             tables.append(result.table)
         if not tables:
-            tables = [compress_table(documents.schema.empty_table(), Task(about)).table]
+            tables = [compress_table(documents.schema.empty_table(), CompressionJob(about)).table]
         return cls.from_arrow(pa.concat_tables(tables))
 
     @classmethod

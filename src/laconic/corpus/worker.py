@@ -14,13 +14,13 @@ from laconic.codecs import compress_symbols
 from laconic.corpus.schema import About, table_of
 from laconic.errors import InputError
 
-__all__ = ["DocumentError", "Result", "Task", "compress_table"]
+__all__ = ["CompressionJob", "DocumentError", "Result", "compress_table"]
 
 _LONGEST = 0xFFFFFF00  # letters; the core keeps positions in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class CompressionJob:
     """How to compress: codec, alphabet and text column are in `about`; small enough to send."""
 
     about: About
@@ -46,19 +46,19 @@ class DocumentError(InputError):
         return DocumentError, (self.index, self.reason)
 
 
-def compress_table(table: pa.Table, task: Task, threads: int = 1) -> Result:
+def compress_table(table: pa.Table, job: CompressionJob, threads: int = 1) -> Result:
     """Return the corpus of a table of documents, the columns beside the text untouched.
 
-    Raises DocumentError for the first bad document unless the task is to skip it.
+    Raises DocumentError for the first bad document unless the job is to skip it.
     """
-    about = task.about
+    about = job.about
     text = table.column(about.text)
     documents = text.chunk(0) if text.num_chunks == 1 else _joined(text)
     errors: list[tuple[int, str]] = []
     try:
         symbols, offsets = _symbols(documents, about.alphabet)
     except DocumentError:
-        if task.on_error == "stop":
+        if job.on_error == "stop":
             raise
         errors = _all_errors(documents, about.alphabet)
         kept = np.ones(len(documents), bool)

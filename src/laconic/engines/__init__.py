@@ -7,7 +7,7 @@ from typing import Literal, Protocol, get_args
 
 import pyarrow as pa
 
-from laconic.corpus.worker import Result, Task
+from laconic.corpus.worker import CompressionJob, Result
 from laconic.errors import InputError
 
 __all__ = ["Engine", "EngineName", "engine_named"]
@@ -18,7 +18,7 @@ EngineName = Literal["local", "ray", "spark"]
 class Engine(Protocol):
     """Compresses tables, many at a time; the results come in the order of the tables."""
 
-    def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
+    def run(self, tables: Iterable[pa.Table], job: CompressionJob) -> Iterator[Result]:
         """Yield the result of each table; few tables are held at a time."""
         ...
 

@@ -15,9 +15,9 @@ from laconic.arrays import arrow_integers
 from laconic.corpus import Corpus
 from laconic.corpus.compact import check_compact, compact_fields
 from laconic.corpus.schema import check_columns
-from laconic.corpus.worker import DocumentError, Result, Task
+from laconic.corpus.worker import CompressionJob, DocumentError, Result
 from laconic.engines import Engine
-from laconic.engines.shards import NothingToDoError, Tally, Workshop
+from laconic.engines.shards import NothingToDoError, Tally, UnfinishedCorpus
 from laconic.errors import InputError
 from laconic.formats import Documents, Part, ReadError, Reject
 from laconic.formats.model import shown
@@ -34,7 +34,7 @@ class NoDocumentsError(InputError):
 def build_corpus(
     documents: Documents,
     out: Path,
-    task: Task,
+    job: CompressionJob,
     engine: Engine,
     *,
     sharded: bool = False,
@@ -55,14 +55,16 @@ def build_corpus(
     and ReadError with the row of a bad document.
     """
     if compact:
-        check_compact(task.about)
+        check_compact(job.about)
         compact_fields(field for field in documents.schema if field.name != documents.text)
-    shop = Workshop(out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact)
+    unfinished = UnfinishedCorpus(
+        out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact
+    )
     _spare_the_inputs(documents, out)
-    if resume and not force and out.exists() and not shop.folder.exists():
-        shop.sweep()
+    if resume and not force and out.exists() and not unfinished.folder.exists():
+        unfinished.sweep()
         made = Corpus.open(out).about
-        if (made.codec, made.alphabet) != (task.about.codec, task.about.alphabet):
+        if (made.codec, made.alphabet) != (job.about.codec, job.about.alphabet):
             raise FileExistsError(f"{out} was made with other options: use --force to replace it")
         raise NothingToDoError(f"{out} is there already, and whole")
     check_columns(field for field in documents.schema if field.name != documents.text)
@@ -70,26 +72,26 @@ def build_corpus(
         [file, size, _changed(file)]
         for file, size in zip(documents.files, documents.sizes, strict=True)
     ]
-    plan = {"inputs": inputs, "about": task.about.schema([]).metadata[b"laconic"].decode()}
-    done = shop.begin(plan, resume=resume, force=force)
+    plan = {"inputs": inputs, "about": job.about.schema([]).metadata[b"laconic"].decode()}
+    done = unfinished.begin(plan, resume=resume, force=force)
     try:
-        for part, result in _compressed(documents, done.parts, task, engine):
+        for part, result in _compressed(documents, done.parts, job, engine):
             rejects = _rejects(part, result)
             tally = _tally(result.table, len(rejects))
-            shop.add(result.table, tally, rejects)
+            unfinished.add(result.table, tally, rejects)
             done.add(tally)
             if progress is not None:
                 progress(done)
     except BaseException:
-        shop.abandon()
+        unfinished.abandon()
         raise
     if done.documents == 0:
-        rejected = shop.give_up()
+        rejected = unfinished.give_up()
         see = f"; see {rejected}" if rejected else ""
         raise NoDocumentsError(f"{', '.join(documents.files[:3])}: no document to compress{see}")
     # Only its end tells whether a compressed file ends with a newline.
-    changed = documents.layout != task.about.layout
-    return done, shop.finish(documents.layout if changed else None)
+    changed = documents.layout != job.about.layout
+    return done, unfinished.finish(documents.layout if changed else None)
 
 
 def _spare_the_inputs(documents: Documents, out: Path) -> None:
@@ -101,7 +103,7 @@ def _spare_the_inputs(documents: Documents, out: Path) -> None:
 
 
 def _compressed(
-    documents: Documents, skip: int, task: Task, engine: Engine
+    documents: Documents, skip: int, job: CompressionJob, engine: Engine
 ) -> Iterator[tuple[Part, Result]]:
     waiting: deque[Part] = deque()
 
@@ -117,7 +119,7 @@ def _compressed(
         except ReadError as error:
             failed.append(error)
 
-    results = engine.run(tables(), task)
+    results = engine.run(tables(), job)
     while True:
         try:
             result = next(results)

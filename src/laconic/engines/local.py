@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pyarrow as pa
 
 from laconic.codecs import processors
-from laconic.corpus.worker import Result, Task, compress_table
+from laconic.corpus.worker import CompressionJob, Result, compress_table
 
 __all__ = ["LocalEngine"]
 
@@ -20,13 +20,13 @@ class LocalEngine:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or processors()
 
-    def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
+    def run(self, tables: Iterable[pa.Table], job: CompressionJob) -> Iterator[Result]:
         """Yield the result of each table, in order; two tables per thread are under way at most."""
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="laconic")
         waiting: deque[Future[Result]] = deque()
         try:
             for table in tables:
-                waiting.append(pool.submit(compress_table, table, task))
+                waiting.append(pool.submit(compress_table, table, job))
                 if len(waiting) >= 2 * self.workers:
                     yield waiting.popleft().result()
             while waiting:

@@ -1,4 +1,4 @@
-"""The engine of a Ray cluster: one task per table."""
+"""The engine of a Ray cluster: one remote call per table."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from laconic.corpus.worker import Result, Task, compress_table
+from laconic.corpus.worker import CompressionJob, Result, compress_table
 from laconic.errors import needs
 
 __all__ = ["RayEngine"]
 
 
 class RayEngine:
-    """The cluster that RAY_ADDRESS names, or Ray on this machine; `workers` tasks at a time."""
+    """The cluster that RAY_ADDRESS names, or Ray on this machine; `workers` calls at a time."""
 
     def __init__(self, workers: int | None = None) -> None:
         self._ray = _imported()
@@ -26,10 +26,10 @@ class RayEngine:
         processors = int(self._ray.cluster_resources().get("CPU", 1))
         self.workers = workers or max(1, processors)
 
-    def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
+    def run(self, tables: Iterable[pa.Table], job: CompressionJob) -> Iterator[Result]:
         """Yield the result of each table, in order; two tables per worker are under way at most."""
         compress = self._ray.remote(compress_table)
-        shared = self._ray.put(task)
+        shared = self._ray.put(job)
         waiting: deque[Any] = deque()
         for table in tables:
             waiting.append(compress.remote(table, shared))

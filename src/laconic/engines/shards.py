@@ -17,7 +17,7 @@ from laconic.corpus.parquet import CorpusFile, CorpusWriter
 from laconic.corpus.schema import About
 from laconic.errors import InputError
 
-__all__ = ["NothingToDoError", "Tally", "Workshop"]
+__all__ = ["NothingToDoError", "Tally", "UnfinishedCorpus"]
 
 _MOST_REJECTS = 100_000  # that a shard may hold: they are in memory until it is finished
 
@@ -43,7 +43,7 @@ class NothingToDoError(InputError):
     """There is nothing to go on with: the work is done."""
 
 
-class Workshop:
+class UnfinishedCorpus:
     """The folder `<out>.partial`: a plan, finished shards, each with a note, and one in the making.
 
     Everything gets its name when it is whole, a shard after its note: whatever interrupts the work,

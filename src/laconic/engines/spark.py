@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from laconic.corpus.worker import DocumentError, Result, Task, compress_table
+from laconic.corpus.worker import CompressionJob, DocumentError, Result, compress_table
 from laconic.errors import needs
 
 __all__ = ["SparkEngine"]
@@ -35,7 +35,7 @@ class SparkEngine:
         self._session = active
         self.workers = workers or int(active.sparkContext.defaultParallelism)
 
-    def run(self, tables: Iterable[pa.Table], task: Task) -> Iterator[Result]:
+    def run(self, tables: Iterable[pa.Table], job: CompressionJob) -> Iterator[Result]:
         """Yield the result of each table, in order, some tables per worker at a time."""
         left = iter(tables)
         while some := list(islice(left, 4 * self.workers)):
@@ -45,7 +45,7 @@ class SparkEngine:
             )
             parts = frame.repartitionByRange(min(len(some), self.workers), "number")
             done = parts.mapInArrow(
-                partial(_compress_rows, task=task), "number long, table binary, errors string"
+                partial(_compress_rows, job=job), "number long, table binary, errors string"
             ).toArrow()
             for row in done.sort_by("number").to_pylist():
                 errors = json.loads(row["errors"])
@@ -54,11 +54,13 @@ class SparkEngine:
                 yield Result(_from_bytes(row["table"]), [(row, why) for row, why in errors])
 
 
-def _compress_rows(batches: Iterator[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
+def _compress_rows(
+    batches: Iterator[pa.RecordBatch], job: CompressionJob
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
             try:
-                result = compress_table(_from_bytes(row["table"]), task)
+                result = compress_table(_from_bytes(row["table"]), job)
                 row |= {"table": _to_bytes(result.table), "errors": json.dumps(result.errors)}
             except DocumentError as error:
                 row |= {"table": None, "errors": json.dumps([[error.index, error.reason]])}
