@@ -253,7 +253,7 @@ def test_blocks_are_the_rows_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> No
     corpus = Corpus.from_documents(texts)
     vectorizer = GrammarVectorizer((1, 3)).fit(corpus)
     whole, of_texts = vectorizer.transform(corpus), vectorizer.transform(texts)
-    monkeypatch.setattr("laconic.features.reading._BLOCK", 700)
+    monkeypatch.setattr("laconic.features.preprocessing._BLOCK", 700)
     for source, wanted in (
         (corpus, whole),
         (corpus.grammars, whole),
@@ -368,7 +368,7 @@ def test_letters_that_only_text_can_lower(letter: str) -> None:
 
 
 def test_errors_number_documents_through_all_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laconic.features.reading._BLOCK", 3)
+    monkeypatch.setattr("laconic.features.preprocessing._BLOCK", 3)
     texts: list[Any] = ["ACGT"] * 9
     vectorizer = GrammarVectorizer(n_features=8, alphabet="dna")
     for bad, error, message in (

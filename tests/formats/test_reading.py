@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laconic.formats import Documents, ReadError, ReadOptions, read, read_table
+from laconic.formats import RawDocuments, ReadError, ReadOptions, read, read_table
 from laconic.formats import delimited as delimited_module
 from laconic.formats.records import scan
 
@@ -49,15 +49,15 @@ def put(path: Path, data: bytes) -> str:
     return str(path)
 
 
-def rows_of(documents: Documents) -> list[dict[str, Any]]:
+def rows_of(documents: RawDocuments) -> list[dict[str, Any]]:
     return [row for part in documents.parts() for row in part.table.to_pylist()]
 
 
-def rejects_of(documents: Documents) -> list[tuple[int, str]]:
+def rejects_of(documents: RawDocuments) -> list[tuple[int, str]]:
     return [(one.row, one.reason) for part in documents.parts() for one in part.rejects]
 
 
-def numbers_of(documents: Documents) -> list[int]:
+def numbers_of(documents: RawDocuments) -> list[int]:
     return [int(row) for part in documents.parts() for row in part.rows]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from laconic.alphabet import Alphabet
-from laconic.cli.inputs import Reading, column
+from laconic.cli.inputs import ReadingFlags, column
 from laconic.cli.interrupt import resumable
 from laconic.codecs import Codec, CodecName
 from laconic.errors import InputError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from laconic.engines.shards import Tally
-    from laconic.formats import Documents
+    from laconic.formats import RawDocuments
 
 __all__ = ["compress"]
 
@@ -32,7 +32,7 @@ def compress(
     /,
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
-    reading: Annotated[Reading | None, Parameter(name="*")] = None,
+    reading: Annotated[ReadingFlags | None, Parameter(name="*")] = None,
     label: str | None = None,
     codec: CodecName = "repair",
     min_count: int = 2,
@@ -117,7 +117,7 @@ def compress(
     sharded = out.suffix != ".parquet" or out.is_dir()
     if not out.name or out.suffix in (".csv", ".tsv", ".jsonl", ".txt", ".json", ".gz"):
         raise InputError(f"-o {out}: a corpus is a .parquet file, or else a new folder of them")
-    options = (reading or Reading()).options()
+    options = (reading or ReadingFlags()).options()
     options = replace(options, label=column(label), on_error=on_error, part_bytes=4 << 20)
     documents = read(inputs, options)
     about = About(
@@ -150,7 +150,7 @@ def compress(
     _report(out, tally, rejects, seconds, json)
 
 
-def _alphabet(name: str, documents: Documents) -> Alphabet:
+def _alphabet(name: str, documents: RawDocuments) -> Alphabet:
     if name == "learn":
         column = documents.text
         return Alphabet.learn(
@@ -191,7 +191,7 @@ def _report(out: Path, tally: Tally, rejects: Path | None, seconds: float, as_js
 class _Progress:
     """A bar on stderr, if that is a terminal: documents, MB/s of input, time left."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: RawDocuments) -> None:
         self._documents = documents
         self._bar: Progress | None = None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import Inputs, Reading, open_inputs
+from laconic.cli.inputs import Inputs, ReadingFlags, open_inputs
 from laconic.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def explain(
     method: Literal["gradient", "integrated"] = "gradient",
     steps: int = 32,
     min_count: int = 5,
-    reading: Annotated[Reading | None, Parameter(name="*")] = None,
+    reading: Annotated[ReadingFlags | None, Parameter(name="*")] = None,
     device: str = "auto",
     force: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
@@ -116,7 +116,7 @@ def _top(
 ) -> dict[Any, list[Phrase]]:
     from laconic.inference.explanation import top_phrases
 
-    texts = (each for some in opened.chunks() for each in some.documents)
+    texts = (each for some in opened.parts() for each in some.documents)
     documents = texts if opened.corpus is None else opened.corpus
     return top_phrases(predictor, documents, most, min_count)
 

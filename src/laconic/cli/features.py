@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import Inputs, Reading, open_inputs, placed
+from laconic.cli.inputs import Inputs, ReadingFlags, open_inputs, placed
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
 from laconic.errors import InputError
@@ -47,7 +47,7 @@ def features(
     alternate_sign: bool = True,
     dtype: Literal["float64", "float32"] | None = None,
     compress: Annotated[bool, Parameter(negative="")] = False,
-    reading: Annotated[Reading | None, Parameter(name="*")] = None,
+    reading: Annotated[ReadingFlags | None, Parameter(name="*")] = None,
     codec: CodecName = "lzd",
     alphabet: str | None = None,
     threads: int | None = None,
@@ -234,11 +234,11 @@ def _fit(vectorizer: GrammarVectorizer, opened: Inputs) -> list[Any] | None:
     documents: list[Any] = []
     files: list[str] = []
     rows: list[int] = []
-    for chunk in opened.chunks():
-        documents += chunk.documents
-        if chunk.where is not None:
-            files += chunk.where[0]
-            rows += chunk.where[1]
+    for part in opened.parts():
+        documents += part.documents
+        if part.where is not None:
+            files += part.where[0]
+            rows += part.where[1]
     try:
         vectorizer.fit(documents)
     except AlphabetError as error:
@@ -255,13 +255,13 @@ def _blocks(
     if opened.corpus is not None or held is not None:
         yield from vectorizer.transform_batches(opened.corpus if held is None else held)
         return
-    for chunk in opened.chunks():
+    for part in opened.parts():
         try:
-            yield from vectorizer.transform_batches(chunk.documents)
+            yield from vectorizer.transform_batches(part.documents)
         except AlphabetError as error:
-            if chunk.where is None:
+            if part.where is None:
                 raise
-            raise placed(error, chunk.where) from None
+            raise placed(error, part.where) from None
 
 
 def _rows(block: csr_matrix) -> int:

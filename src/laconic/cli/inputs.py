@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from laconic.alphabet import AlphabetError
     from laconic.corpus import Corpus
-    from laconic.formats import Documents, ReadError, ReadOptions
+    from laconic.formats import RawDocuments, ReadError, ReadOptions
 
-__all__ = ["Chunk", "Inputs", "Reading", "column", "open_inputs", "placed"]
+__all__ = ["InputPart", "Inputs", "ReadingFlags", "column", "open_inputs", "placed"]
 
 FormatName = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
 Places = tuple[list[str], list[int]]  # the file and row of each of some documents
@@ -29,7 +29,7 @@ _ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zha
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingFlags:
     """How raw files are read: flags of every command that reads them."""
 
     text: Annotated[
@@ -61,7 +61,7 @@ class Inputs(NamedTuple):
 
     files: list[str]
     corpus: Corpus | None
-    documents: Documents | None
+    documents: RawDocuments | None
 
     @property
     def columns(self) -> list[str]:
@@ -70,35 +70,35 @@ class Inputs(NamedTuple):
             return [name for name in self.documents.schema.names if name != self.documents.text]
         return self.corpus.columns if self.corpus is not None else []
 
-    def chunks(self) -> Iterator[Chunk]:
+    def parts(self) -> Iterator[InputPart]:
         """Yield some documents at a time."""
         if self.corpus is not None:
             for _, table, grammars in self.corpus.parts():
                 columns = table.select(self.corpus.columns)
                 for first in range(0, len(grammars), _ROWS):
                     rows = grammars[first : first + _ROWS]
-                    yield Chunk(rows, columns.slice(first, _ROWS), None)
+                    yield InputPart(rows, columns.slice(first, _ROWS), None)
         elif self.documents is not None:
             name = self.documents.text
             for part in self.documents.parts():
                 texts = part.table.column(name).to_pylist()
                 where = part.files, part.rows.tolist()
-                yield Chunk(texts, part.table.drop_columns([name]), where)
+                yield InputPart(texts, part.table.drop_columns([name]), where)
 
     def document(self, row: int) -> Any:
         """Return one document, text or a grammar, by its number from 0; IndexError beyond them."""
         if self.corpus is not None:
             return self.corpus[row]
         before = 0
-        for chunk in self.chunks():
-            if 0 <= row - before < len(chunk.documents):
-                return chunk.documents[row - before]
-            before += len(chunk.documents)
+        for part in self.parts():
+            if 0 <= row - before < len(part.documents):
+                return part.documents[row - before]
+            before += len(part.documents)
         what = ", ".join(self.files[:3])
         raise NoDocumentError(f"there is no row {row}: {what} has {several(before, 'row')}, from 0")
 
 
-class Chunk(NamedTuple):
+class InputPart(NamedTuple):
     """Grammars or texts, the columns beside them, and the file and row that each is from."""
 
     documents: Any
@@ -115,12 +115,12 @@ def placed(error: AlphabetError, where: Places, first: int = 0) -> ReadError:
     return ReadError(where[0][row], where[1][row], at + error.reason)
 
 
-def open_inputs(inputs: list[str], reading: Reading | None) -> Inputs:
+def open_inputs(inputs: list[str], reading: ReadingFlags | None) -> Inputs:
     """Return what inputs hold: a corpus if the one given is one, and raw documents otherwise."""
     from laconic.corpus import Corpus
     from laconic.formats import read
 
-    reading = reading or Reading()
+    reading = reading or ReadingFlags()
     if len(inputs) == 1 and reading.format is None and _is_corpus(Path(inputs[0])):
         return Inputs(inputs, Corpus.open(inputs[0]), None)
     documents = read(inputs, reading.options())

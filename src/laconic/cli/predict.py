@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import Chunk, Inputs, Reading, open_inputs, placed
+from laconic.cli.inputs import InputPart, Inputs, ReadingFlags, open_inputs, placed
 from laconic.cli.progress import InputProgress
 from laconic.errors import InputError
 from laconic.show import several
@@ -35,7 +35,7 @@ def predict(
     /,
     *,
     out: Annotated[str, Parameter(name=["--out", "-o"])] = "-",
-    reading: Annotated[Reading | None, Parameter(name="*")] = None,
+    reading: Annotated[ReadingFlags | None, Parameter(name="*")] = None,
     workers: int = 0,
     batch_size: int = 64,
     cache: int | None = None,
@@ -166,16 +166,16 @@ def _names(predictor: Predictor, opened: Inputs) -> dict[str, str]:
 def _predicted(
     predictor: Predictor, opened: Inputs, nested: bool, tally: Counter[str]
 ) -> Iterator[pa.Table]:
-    """Yield the output, a table for each chunk of documents."""
+    """Yield the output, a table for each part of documents."""
     from laconic.alphabet import AlphabetError
 
-    waiting: deque[Chunk] = deque()
+    waiting: deque[InputPart] = deque()
     names = _names(predictor, opened)
 
     def documents() -> Iterator[Any]:
-        for chunk in opened.chunks():
-            waiting.append(chunk)
-            yield chunk.documents
+        for part in opened.parts():
+            waiting.append(part)
+            yield part.documents
 
     results = predictor.stream(documents())
     first = 0
@@ -195,7 +195,7 @@ def _predicted(
 def _table(
     predictor: Predictor,
     outputs: Any,
-    chunk: Chunk,
+    part: InputPart,
     names: dict[str, str],
     first: int,
     nested: bool,
@@ -217,12 +217,12 @@ def _table(
     columns.append(_predictions(predictor, predictions, nested))
     if predictor.task != "regression":
         columns += map(pa.array, predictor.probabilities_of(outputs).round(_DIGITS).T)
-    columns += [chunk.columns.column(theirs) for theirs in names.values() if theirs]
+    columns += [part.columns.column(theirs) for theirs in names.values() if theirs]
     return pa.table(columns, names=list(names))
 
 
 def _predictions(predictor: Predictor, predictions: list[Any], nested: bool) -> pa.Array:
-    """Return the column; its type is that of the classes, also where a chunk has no label."""
+    """Return the column; its type is that of the classes, also where a part has no label."""
     import pyarrow as pa
 
     if predictor.task == "regression":

@@ -19,7 +19,7 @@ from laconic.corpus.worker import CompressionJob, DocumentError, Result
 from laconic.engines import Engine
 from laconic.engines.shards import NothingToDoError, Tally, UnfinishedCorpus
 from laconic.errors import InputError
-from laconic.formats import Documents, Part, ReadError, Reject
+from laconic.formats import RawDocuments, RawPart, ReadError, Reject
 from laconic.formats.model import shown
 
 __all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
@@ -32,7 +32,7 @@ class NoDocumentsError(InputError):
 
 
 def build_corpus(
-    documents: Documents,
+    documents: RawDocuments,
     out: Path,
     job: CompressionJob,
     engine: Engine,
@@ -94,7 +94,7 @@ def build_corpus(
     return done, unfinished.finish(documents.layout if changed else None)
 
 
-def _spare_the_inputs(documents: Documents, out: Path) -> None:
+def _spare_the_inputs(documents: RawDocuments, out: Path) -> None:
     place = out.resolve()
     for file in documents.files:
         source = Path(file).resolve()
@@ -103,9 +103,9 @@ def _spare_the_inputs(documents: Documents, out: Path) -> None:
 
 
 def _compressed(
-    documents: Documents, skip: int, job: CompressionJob, engine: Engine
-) -> Iterator[tuple[Part, Result]]:
-    waiting: deque[Part] = deque()
+    documents: RawDocuments, skip: int, job: CompressionJob, engine: Engine
+) -> Iterator[tuple[RawPart, Result]]:
+    waiting: deque[RawPart] = deque()
 
     # Raised when all before it is done: which bad row is told must not depend on the engine.
     failed: list[ReadError] = []
@@ -133,7 +133,7 @@ def _compressed(
         yield waiting.popleft(), result
 
 
-def _rejects(part: Part, result: Result) -> list[dict[str, Any]]:
+def _rejects(part: RawPart, result: Result) -> list[dict[str, Any]]:
     rejects = list(part.rejects)
     for row, reason in result.errors:
         columns = part.table.slice(row, 1).to_pylist()[0]

@@ -14,7 +14,7 @@ from laconic.alphabet import Alphabet, as_alphabet
 from laconic.codecs import Codec, CodecName, as_codec
 from laconic.corpus.documents import Documents, documents_of
 from laconic.errors import InputError, needs
-from laconic.features.reading import Reading
+from laconic.features.preprocessing import Preprocessing
 from laconic.features.weights import weights
 from laconic.grammar import Grammars
 from laconic.ngrams import (
@@ -247,10 +247,10 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
                 "norm=None, sublinear_tf=False for counts"
             )
 
-    def _reading(self, learned: Alphabet | None = None) -> Reading:
+    def _preprocessing(self, learned: Alphabet | None = None) -> Preprocessing:
         """Return how documents are read; texts as what was learned from, if nothing else is set."""
         alphabet = None if self.alphabet is None else as_alphabet(self.alphabet)
-        return Reading(
+        return Preprocessing(
             as_codec(self.codec, {}),
             alphabet,
             learned if alphabet is None else alphabet,
@@ -266,7 +266,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             ngrams = None if self.n_features is not None else as_vocabulary(self.vocabulary)
             self._weigh_known(X, ngrams)
             return None
-        documents, parts, read, alphabet = self._reading().whole(X)
+        documents, parts, read, alphabet = self._preprocessing().whole(X)
         _check_some(documents)
         least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
         if most < least:
@@ -295,7 +295,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     def _transformed(self, source: Documents) -> Iterator[csr_matrix]:
         ngrams = None if self.n_features is not None else self.ngrams_
         learned = None if self._stateless else getattr(self, "alphabet_", None)
-        for grammars, read, _ in self._reading(learned).blocks(source):
+        for grammars, read, _ in self._preprocessing(learned).blocks(source):
             counts = self._counted(grammars, read, ngrams)
             del grammars  # a block may be a part of all that was read
             yield self._weighed(counts)
@@ -307,7 +307,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             return
         documents, width = 0, self._width if ngrams is None else len(ngrams)
         frequency, alphabet = np.zeros(width, np.int64), None
-        for grammars, read, over in self._reading().blocks(X):
+        for grammars, read, over in self._preprocessing().blocks(X):
             alphabet = over
             counts = self._counted(grammars, read, ngrams)
             frequency += np.bincount(counts.indices, minlength=width)

@@ -3,13 +3,13 @@
 CSV, TSV, JSONL, Parquet, text (a line or a file each), FASTA and FASTQ; plain or compressed.
 """
 
-from laconic.formats.documents import Documents, read, read_table
-from laconic.formats.model import Format, Part, ReadError, ReadOptions, Reject
+from laconic.formats.documents import RawDocuments, read, read_table
+from laconic.formats.model import Format, RawPart, ReadError, ReadOptions, Reject
 
 __all__ = [
-    "Documents",
     "Format",
-    "Part",
+    "RawDocuments",
+    "RawPart",
     "ReadError",
     "ReadOptions",
     "Reject",

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from laconic.formats.model import (
-    Chunk,
+    FileRows,
     ReadError,
     ReadOptions,
     Reject,
-    Rows,
+    RowNumbers,
     check_same_columns,
     choose_columns,
     shown,
@@ -81,7 +81,7 @@ class DelimitedReader:
                     raise ReadError(source.name, 1 if block else None, reason)
                 wanted = max(_SAMPLE, len(block))
 
-    def chunks(self, source: Source) -> Iterator[Chunk]:
+    def read(self, source: Source) -> Iterator[FileRows]:
         """Read one file, a block of whole records at a time."""
         with Stream(source) as stream:
             rest = stream.read(len(_BOM)).removeprefix(_BOM)
@@ -99,14 +99,14 @@ class DelimitedReader:
                 if not begun and (len(records.ends) or final):
                     begun = True
                     skipped = self._check_header(source, stream, block, records)
-                chunk = self._chunk(source, block, records, skipped, row)
+                read = self._rows(source, block, records, skipped, row)
                 row += len(records.ends) - skipped
                 rest = block[int(records.ends[-1]) :] if len(records.ends) else block
                 done = final or len(rest) > LONGEST_RECORD
                 if done and (rest or stream.failure):
                     reason = stream.failure or _UNCLOSED
-                    chunk.rejects.append(Reject(source.name, row + 1, reason, shown(rest)))
-                yield Chunk(chunk.rows, chunk.table, chunk.rejects, stream.tell())
+                    read.rejects.append(Reject(source.name, row + 1, reason, shown(rest)))
+                yield FileRows(read.rows, read.table, read.rejects, stream.tell())
                 if done:
                     return
 
@@ -121,9 +121,9 @@ class DelimitedReader:
         check_same_columns(source.name, _names(source.name, header), self.schema.names)
         return 1
 
-    def _chunk(
+    def _rows(
         self, source: Source, block: bytes, records: Records, skipped: int, row: int
-    ) -> Chunk:
+    ) -> FileRows:
         """Parse the good records of a block and reject the others."""
         width = len(self.schema)
         good = records.fields == width
@@ -147,7 +147,7 @@ class DelimitedReader:
             rejects.append(Reject(source.name, int(rows[index]), reason, content))
         table = self._parse(source, _joined(block, starts, good), int(good.sum()))
         table, rows, more = self._checked(source, table, rows[good])
-        return Chunk(rows, table, sorted(rejects + more, key=lambda reject: reject.row))
+        return FileRows(rows, table, sorted(rejects + more, key=lambda reject: reject.row))
 
     def _parse(self, source: Source, clean: bytes | memoryview, count: int) -> pa.Table:
         """Parse well-formed records, all columns binary."""
@@ -178,8 +178,8 @@ class DelimitedReader:
         return table
 
     def _checked(
-        self, source: Source, table: pa.Table, rows: Rows
-    ) -> tuple[pa.Table, Rows, list[Reject]]:
+        self, source: Source, table: pa.Table, rows: RowNumbers
+    ) -> tuple[pa.Table, RowNumbers, list[Reject]]:
         """Undo the text's escapes and make strings of the other columns, rejecting bad UTF-8."""
         try:
             table = table.cast(self.schema)

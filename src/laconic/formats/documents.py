@@ -1,4 +1,4 @@
-"""`read` and `read_table`: any input to Documents, which are read part by part."""
+"""`read` and `read_table`: any input to RawDocuments, which are read part by part."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from laconic.formats.delimited import DelimitedReader
 from laconic.formats.fasta import FastaReader
 from laconic.formats.jsonl import JsonlReader
 from laconic.formats.layouts import FORMATS
-from laconic.formats.model import Format, Part, Reader, ReadError, ReadOptions
+from laconic.formats.model import Format, RawPart, Reader, ReadError, ReadOptions
 from laconic.formats.parts import Cutter
 from laconic.formats.plain import FilesReader, LinesReader
-from laconic.formats.sources import Input, Source, find
+from laconic.formats.sources import PathOrURL, Source, find
 from laconic.formats.tables import ParquetReader, TableReader
 
 _DEFAULTS = ReadOptions()
 
 
-class Documents:
+class RawDocuments:
     """Documents of some files: their columns and layout now, the documents as `parts` asks.
 
     `layout` is what `laconic.formats.writing` needs to write the same files again; whether a
@@ -38,7 +38,7 @@ class Documents:
         self.bytes_read: int = 0
         self._sources, self._reader, self._options = sources, reader, options
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[RawPart]:
         """Read lazily, in order; two calls give the same parts.
 
         Raises ReadError at the first row that cannot be read, unless `on_error` is "skip". Memory
@@ -48,12 +48,12 @@ class Documents:
         cutter = Cutter(self.schema, self.text, self._options.part_bytes)
         for source in self._sources:
             try:
-                for chunk in self._reader.chunks(source):
-                    if chunk.rejects and self._options.on_error == "stop":
-                        first = min(chunk.rejects, key=lambda reject: reject.row)
+                for read in self._reader.read(source):
+                    if read.rejects and self._options.on_error == "stop":
+                        first = min(read.rejects, key=lambda reject: reject.row)
                         raise ReadError(first.file, first.row, first.reason)
-                    self.bytes_read = done + min(chunk.consumed, source.size)
-                    yield from cutter.add(source.name, chunk)
+                    self.bytes_read = done + min(read.consumed, source.size)
+                    yield from cutter.add(source.name, read)
             except OSError as error:
                 raise ReadError(source.name, None, f"cannot be read: {error}") from error
             done += source.size
@@ -61,8 +61,8 @@ class Documents:
         yield from cutter.rest()
 
 
-def read(inputs: Input | Sequence[Input], options: ReadOptions = _DEFAULTS) -> Documents:
-    """Find the files of `inputs` and look at the first; the rest is read by `Documents.parts`.
+def read(inputs: PathOrURL | Sequence[PathOrURL], options: ReadOptions = _DEFAULTS) -> RawDocuments:
+    """Find the files of `inputs` and look at the first; the rest is read by `RawDocuments.parts`.
 
     Paths, globs, folders and URLs, one or many. Raises FileNotFoundError for one that matches
     nothing and ReadError where the columns are not clear.
@@ -73,15 +73,15 @@ def read(inputs: Input | Sequence[Input], options: ReadOptions = _DEFAULTS) -> D
         reader = _reader(kind, sources, options)
     except OSError as error:
         raise ReadError(sources[0].name, None, f"cannot be read: {error}") from error
-    return Documents(sources, reader, options)
+    return RawDocuments(sources, reader, options)
 
 
-def read_table(source: object, options: ReadOptions = _DEFAULTS) -> Documents:
+def read_table(source: object, options: ReadOptions = _DEFAULTS) -> RawDocuments:
     """Read what is in memory or streams by: Arrow tables, readers and batches, HF datasets.
 
     What can be iterated only once can be read only once: a second `parts` raises ReadError.
     """
-    return Documents([Source("<table>", None, "", 0, "")], TableReader(source, options), options)
+    return RawDocuments([Source("<table>", None, "", 0, "")], TableReader(source, options), options)
 
 
 def _reader(kind: Format, sources: list[Source], options: ReadOptions) -> Reader:

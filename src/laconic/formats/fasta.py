@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from laconic.errors import needs
-from laconic.formats.model import Chunk, ReadOptions, Reject, fixed_columns
+from laconic.formats.model import FileRows, ReadOptions, Reject, fixed_columns
 from laconic.formats.sources import Source, Stream
 
-_CHUNK_BYTES = 1 << 22
+_BLOCK = 1 << 22
 _SAMPLE = 1 << 18
 
 
@@ -42,7 +42,7 @@ class FastaReader:
             "text": "sequence",
         }
 
-    def chunks(self, source: Source) -> Iterator[Chunk]:
+    def read(self, source: Source) -> Iterator[FileRows]:
         """Read one file; dnaio cannot go on after an error, which ends the file with one reject."""
         row, size = 0, 0
         held: list[Any] = []
@@ -51,8 +51,8 @@ class FastaReader:
             try:
                 for record in self._records(stream):
                     # The last record is held back: a file that breaks off cuts it short.
-                    if size > _CHUNK_BYTES:
-                        yield self._chunk(held, row, stream)
+                    if size > _BLOCK:
+                        yield self._rows(held, row, stream)
                         row, held, size = row + len(held), [], 0
                     held.append(record)
                     size += len(record.sequence)
@@ -64,10 +64,10 @@ class FastaReader:
                     held.pop()
             elif stream.last:
                 self.layout["final_newline"] = stream.last == b"\n"
-            chunk = self._chunk(held, row, stream)
+            read = self._rows(held, row, stream)
             if reason:
-                chunk.rejects.append(Reject(source.name, row + len(held) + 1, reason, ""))
-            yield chunk
+                read.rejects.append(Reject(source.name, row + len(held) + 1, reason, ""))
+            yield read
 
     def _records(self, stream: Stream) -> Iterator[Any]:
         with io.BufferedReader(_Raw(stream), 1 << 18) as file:
@@ -77,14 +77,14 @@ class FastaReader:
             with reader(file) as records:
                 yield from records
 
-    def _chunk(self, records: list[Any], row: int, stream: Stream) -> Chunk:
+    def _rows(self, records: list[Any], row: int, stream: Stream) -> FileRows:
         arrays = [
             pa.array([getattr(record, field.name) for record in records], field.type)
             for field in self.schema
         ]
         rows = np.arange(row + 1, row + 1 + len(records), dtype=np.int64)
         table = pa.Table.from_arrays(arrays, schema=self.schema)
-        return Chunk(rows, table, [], stream.tell())
+        return FileRows(rows, table, [], stream.tell())
 
 
 class _Raw(io.RawIOBase):

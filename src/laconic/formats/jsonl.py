@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from laconic.formats.model import (
-    Chunk,
+    FileRows,
     ReadError,
     ReadOptions,
     Reject,
@@ -69,14 +69,14 @@ class JsonlReader:
             raise ReadError(file, None, reason) from error
         return pa.string() if pa.types.is_null(kind) else kind
 
-    def chunks(self, source: Source) -> Iterator[Chunk]:
+    def read(self, source: Source) -> Iterator[FileRows]:
         """Read one file; blank lines are no documents but count as rows."""
         row = 0
         with Stream(source) as stream:
             for block in line_blocks(stream):
                 broken = stream.failure and not block.endswith(b"\n")
                 lines = [] if broken else _lines(block)
-                yield self._chunk(source.name, lines, row, stream.tell())
+                yield self._rows(source.name, lines, row, stream.tell())
                 row += len(lines)
                 if broken:
                     break
@@ -84,7 +84,7 @@ class JsonlReader:
                 block = b""
             yield from end_of_lines(source, stream, row, block, self.layout)
 
-    def _chunk(self, file: str, lines: list[bytes], row: int, consumed: int) -> Chunk:
+    def _rows(self, file: str, lines: list[bytes], row: int, consumed: int) -> FileRows:
         objects: list[Object] = []
         rows: list[int] = []
         rejects: list[Reject] = []
@@ -104,7 +104,7 @@ class JsonlReader:
         except _MISFITS:
             table, rows, more = self._one_by_one(file, objects, rows)
             rejects = sorted(rejects + more, key=lambda reject: reject.row)
-        return Chunk(np.array(rows, np.int64), table, rejects, consumed)
+        return FileRows(np.array(rows, np.int64), table, rejects, consumed)
 
     def _misfit(self, row: Object) -> str | None:
         """Return why a row cannot be a document of this schema, None if it can."""

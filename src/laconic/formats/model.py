@@ -14,7 +14,7 @@ from laconic.errors import InputError
 from laconic.formats.sources import Source
 
 Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
-Rows: TypeAlias = npt.NDArray[np.int64]
+RowNumbers: TypeAlias = npt.NDArray[np.int64]
 
 _LONGEST_CONTENT = 1000
 
@@ -60,35 +60,35 @@ class ReadError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RawPart:
     """Documents that are read together: where each is from, their columns, and rejected rows."""
 
     files: list[str]
-    rows: Rows
+    rows: RowNumbers
     table: pa.Table
     rejects: list[Reject]
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class FileRows:
     """What a format reads at a time from one file; `consumed` counts bytes as stored, so far."""
 
-    rows: Rows
+    rows: RowNumbers
     table: pa.Table | None
     rejects: list[Reject] = field(default_factory=list)
     consumed: int = 0
 
 
 class Reader(Protocol):
-    """A format: the columns and layout of the first file, and the chunks of any."""
+    """A format: the columns and layout of the first file, and the rows of any."""
 
     text: str
     label: str | None
     schema: pa.Schema
     layout: dict[str, Any]
 
-    def chunks(self, source: Source) -> Iterator[Chunk]:
-        """Read one file; its rejects are in order and every row is in a chunk or rejected."""
+    def read(self, source: Source) -> Iterator[FileRows]:
+        """Read one file; its rejects are in order and every row is read or rejected."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Chunks of files to parts: cut by bytes of text, small files merged, rejects in their place."""
+"""Rows of files to parts: cut by bytes of text, small files merged, rejects in their place."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laconic.arrays import arrow_integers
-from laconic.formats.model import Chunk, Part, Reject
+from laconic.formats.model import FileRows, RawPart, Reject
 
 
 class Cutter:
-    """Collects chunks and gives parts of about `part_bytes` bytes of text.
+    """Collects rows of files and gives parts of about `part_bytes` bytes of text.
 
-    Where the cuts fall depends on the documents alone, not on how they came in chunks.
+    Where the cuts fall depends on the documents alone, not on how they were read.
     """
 
     def __init__(self, schema: pa.Schema, text: str, part_bytes: int) -> None:
@@ -31,12 +31,12 @@ class Cutter:
         self._rejects: list[Reject] = []
         self._bytes = 0
 
-    def add(self, file: str, chunk: Chunk) -> Iterator[Part]:
-        """Take a chunk and give the parts that it completes."""
-        self._rejects += chunk.rejects
-        if chunk.table is None or not chunk.table.num_rows:
+    def add(self, file: str, read: FileRows) -> Iterator[RawPart]:
+        """Take rows of a file and give the parts that it completes."""
+        self._rejects += read.rejects
+        if read.table is None or not read.table.num_rows:
             return
-        ends = np.cumsum(text_bytes(chunk.table.column(self._text)))
+        ends = np.cumsum(text_bytes(read.table.column(self._text)))
         start, before = 0, 0
         while start < len(ends):
             room = self._part_bytes - self._bytes
@@ -44,23 +44,23 @@ class Cutter:
             if stop == start and not self._files:
                 stop = start + 1
             if stop > start:
-                self._tables.append(chunk.table.slice(start, stop - start))
-                self._rows.append(chunk.rows[start:stop])
+                self._tables.append(read.table.slice(start, stop - start))
+                self._rows.append(read.rows[start:stop])
                 self._files += [file] * (stop - start)
                 self._bytes += int(ends[stop - 1]) - before
                 start, before = stop, int(ends[stop - 1])
             if start < len(ends):
                 yield self._part()
 
-    def rest(self) -> Iterator[Part]:
+    def rest(self) -> Iterator[RawPart]:
         """Give what is left, if anything is."""
         if self._files or self._rejects:
             yield self._part()
 
-    def _part(self) -> Part:
+    def _part(self) -> RawPart:
         rows = np.concatenate(self._rows) if self._rows else np.empty(0, np.int64)
         tables = self._tables or [self._schema.empty_table()]
-        part = Part(self._files, rows, pa.concat_tables(tables), self._rejects)
+        part = RawPart(self._files, rows, pa.concat_tables(tables), self._rejects)
         self._clear()
         return part
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from laconic.formats.model import (
-    Chunk,
+    FileRows,
     ReadOptions,
     Reject,
     fixed_columns,
@@ -44,11 +44,11 @@ def line_blocks(stream: Stream, begun: bytes = b"") -> Iterator[bytes]:
 
 def end_of_lines(
     source: Source, stream: Stream, row: int, broken: bytes, layout: dict[str, Any]
-) -> Iterator[Chunk]:
+) -> Iterator[FileRows]:
     """Reject what breaks off after `row`; of a whole file, note whether it ends with a newline."""
     if stream.failure:
         reject = Reject(source.name, row + 1, stream.failure, shown(broken))
-        yield Chunk(np.empty(0, np.int64), None, [reject], stream.tell())
+        yield FileRows(np.empty(0, np.int64), None, [reject], stream.tell())
     elif stream.last:
         layout["final_newline"] = stream.last == b"\n"
 
@@ -70,7 +70,7 @@ class LinesReader:
             "text": "text",
         }
 
-    def chunks(self, source: Source) -> Iterator[Chunk]:
+    def read(self, source: Source) -> Iterator[FileRows]:
         """Read one file, without a Python loop over its lines."""
         row = 0
         with Stream(source) as stream:
@@ -81,7 +81,7 @@ class LinesReader:
                 rows = np.arange(row + 1, row + 1 + len(array), dtype=np.int64)
                 row += len(array)
                 table = pa.table([array], schema=self.schema)
-                yield Chunk(rows, table, [], stream.tell())
+                yield FileRows(rows, table, [], stream.tell())
             else:
                 block = b""
             yield from end_of_lines(source, stream, row, block, self.layout)
@@ -113,13 +113,13 @@ class FilesReader:
         self.schema = pa.schema((name, kinds[name]) for name in columns)
         self.layout: dict[str, Any] = {"format": "files", "columns": columns, "text": "text"}
 
-    def chunks(self, source: Source) -> Iterator[Chunk]:
+    def read(self, source: Source) -> Iterator[FileRows]:
         """Read one file, which is one document."""
         with Stream(source) as stream:
             data = b"".join(iter(lambda: stream.read(BLOCK), b""))
             if stream.failure:
                 reject = Reject(source.name, 1, stream.failure, shown(data))
-                yield Chunk(np.empty(0, np.int64), None, [reject], stream.tell())
+                yield FileRows(np.empty(0, np.int64), None, [reject], stream.tell())
                 return
             values = [[source.relative], [data], [source.relative.partition("/")[0]]]
             arrays = [
@@ -127,4 +127,4 @@ class FilesReader:
                 for value, field in zip(values, self.schema, strict=False)
             ]
             table = pa.Table.from_arrays(arrays, schema=self.schema)
-            yield Chunk(np.ones(1, np.int64), table, [], stream.tell())
+            yield FileRows(np.ones(1, np.int64), table, [], stream.tell())

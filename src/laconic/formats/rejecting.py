@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from laconic.formats.model import Reject, Rows, shown
+from laconic.formats.model import Reject, RowNumbers, shown
 
 STRINGS = (pa.string(), pa.large_string())
 
@@ -28,8 +28,8 @@ def undecodable(table: pa.Table, names: Iterable[str]) -> dict[int, str]:
 
 
 def without(
-    bad: Mapping[int, str], file: str, table: pa.Table, rows: Rows
-) -> tuple[pa.Table, Rows, list[Reject]]:
+    bad: Mapping[int, str], file: str, table: pa.Table, rows: RowNumbers
+) -> tuple[pa.Table, RowNumbers, list[Reject]]:
     """Take the rows of `bad` (index to reason) out of the table and report them, in order."""
     if not bad:
         return table, rows, []

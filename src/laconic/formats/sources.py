@@ -19,7 +19,7 @@ import pyarrow.fs
 
 from laconic.errors import InputError, needs
 
-Input: TypeAlias = str | os.PathLike[str]
+PathOrURL: TypeAlias = str | os.PathLike[str]
 
 SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
 _BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException)
@@ -139,12 +139,12 @@ class Stream:
         self._raw.close()
 
 
-def find(inputs: Input | Sequence[Input]) -> list[Source]:
+def find(inputs: PathOrURL | Sequence[PathOrURL]) -> list[Source]:
     """Return the files of paths, globs, folders and URLs, sorted within each.
 
     Raises FileNotFoundError for one that matches nothing. Hidden files are left out.
     """
-    given: Iterable[Input] = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
+    given: Iterable[PathOrURL] = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     found = [source for one in given for source in _find_one(os.fspath(one))]
     if not found:
         raise FileNotFoundError("no inputs: give at least one file, folder, glob or URL")

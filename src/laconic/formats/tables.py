@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from laconic.formats.model import Chunk, ReadError, ReadOptions, Reject, choose_columns
+from laconic.formats.model import FileRows, ReadError, ReadOptions, Reject, choose_columns
 from laconic.formats.rejecting import STRINGS, nulls, undecodable, without
 from laconic.formats.sources import Source
 
@@ -44,7 +44,7 @@ class _Columns:
             "text": self.text,
         }
 
-    def chunk(self, file: str, table: pa.Table, row: int, consumed: int) -> Chunk:
+    def rows(self, file: str, table: pa.Table, row: int, consumed: int) -> FileRows:
         """Take the rows after `row` and reject those without text or with bad UTF-8."""
         rows = np.arange(row + 1, row + 1 + table.num_rows, dtype=np.int64)
         index = self.schema.get_field_index(self.text)
@@ -54,7 +54,7 @@ class _Columns:
         bad = undecodable(table, self._invalid(table))
         bad |= dict.fromkeys(nulls(table.column(self.text)), f"no text in column {self.text!r}")
         table, rows, rejects = without(bad, file, table, rows)
-        return Chunk(rows, table, rejects, consumed)
+        return FileRows(rows, table, rejects, consumed)
 
     def _invalid(self, table: pa.Table) -> Iterator[str]:
         for name in table.column_names:
@@ -87,7 +87,7 @@ class ParquetReader(_Columns):
         with _opened(sources[0]) as file:
             super().__init__(sources[0].name, file.schema_arrow, options)
 
-    def chunks(self, source: Source) -> Iterator[Chunk]:
+    def read(self, source: Source) -> Iterator[FileRows]:
         """Read one file; a damaged page ends it with one reject."""
         with _opened(source) as file:
             self.check(source.name, file.schema_arrow)
@@ -104,11 +104,11 @@ class ParquetReader(_Columns):
                     row += batch.num_rows
                     table = pa.Table.from_batches([batch]).select(self.schema.names)
                     consumed = source.size * row // total
-                    yield self.chunk(source.name, table, row - batch.num_rows, consumed)
+                    yield self.rows(source.name, table, row - batch.num_rows, consumed)
             except (OSError, pa.ArrowException) as error:
                 reason = f"the file is damaged from here ({error}); fetch it again"
                 reject = Reject(source.name, row + 1, reason, "")
-                yield Chunk(np.empty(0, np.int64), None, [reject], source.size)
+                yield FileRows(np.empty(0, np.int64), None, [reject], source.size)
 
 
 class TableReader(_Columns):
@@ -144,7 +144,7 @@ class TableReader(_Columns):
             raise TypeError(f"expected an Arrow table, reader, batches or dataset, got {source!r}")
         return map(_as_table, source)
 
-    def chunks(self, source: Source) -> Iterator[Chunk]:
+    def read(self, source: Source) -> Iterator[FileRows]:
         """Read the table; what is an iterator itself gives its rows once."""
         once = isinstance(self._source, Iterator | pa.RecordBatchReader)
         if self._spent and once:
@@ -153,7 +153,7 @@ class TableReader(_Columns):
         self._spent, row = True, 0
         for table in tables:
             self.check(source.name, table.schema)
-            yield self.chunk(source.name, table.select(self.schema.names), row, 0)
+            yield self.rows(source.name, table.select(self.schema.names), row, 0)
             row += table.num_rows
 
 

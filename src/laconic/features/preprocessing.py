@@ -16,7 +16,7 @@ from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 from laconic.ngrams import Letters, letters
 
-__all__ = ["Block", "Reading"]
+__all__ = ["Block", "Preprocessing"]
 
 # Grammars, how they are read, and over which alphabet: None for texts that are read exactly.
 Block: TypeAlias = tuple[Grammars, Letters, Alphabet | None]
@@ -26,7 +26,7 @@ _ASCII = "".join(map(chr, range(128)))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Preprocessing:
     """How documents become grammars and letters, whose n-grams laconic.ngrams counts.
 
     Without an alphabet for `texts` they are read exactly, bytes as UTF-8: lower-cased as str.lower
