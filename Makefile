@@ -48,6 +48,8 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/ngrams.py
 
 docs: $(VENV)/installed-dev
+	$(BIN)/python tools/index_files.py
+	$(BIN)/python tools/draw_pictures.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.accurate report
