@@ -1,6 +1,6 @@
 """Writes the index of files in docs/architecture.md from the first line of every file.
 
-    python tools/index_files.py            # write it; --check only says whether it is up to date
+python tools/index_files.py            # write it; --check only says whether it is up to date
 """
 
 from __future__ import annotations
