@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ngrams.test_counts import murmur3
+from murmur3 import murmur3
 from strategies import RANDOMS, chain, codec_options, document, doubling, renamed, valid_grammar
 
 from laconic import Grammar, Grammars, compress, compress_many, oracle, samples

@@ -89,7 +89,7 @@ def load(name: str) -> Sample:
     >>> load("iliad")
     Traceback (most recent call last):
         ...
-    ValueError: no sample is named 'iliad'; there are: bacteria, kjv
+    laconic.errors.InputError: no sample is named 'iliad'; there are: bacteria, kjv
     """
     if name not in _TASKS:
         raise InputError(f"no sample is named {name!r}; there are: {', '.join(names())}")
