@@ -182,7 +182,7 @@ def test_bad_rows_stop_or_are_skipped(tmp_path: Path) -> None:
         (["in.csv", "--min-count", "1"], "min_count must be an integer of at least 2"),
         (["in.csv", "--codec", "lzd", "--max-rules", "3"], "max_rules is not an option of 'lzd'"),
         (["in.csv", "--level", "99"], "--level must be from 1 to 22"),
-        (["in.csv", "--text", "text", "--alphabet", "dna"], "row 1: position 0: 'g' is not in"),
+        (["in.csv", "--text", "text", "--alphabet", "dna"], "row 1, position 0: 'g' is not in"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, words: list[str], said: str) -> None:

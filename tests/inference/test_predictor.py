@@ -438,7 +438,7 @@ def test_bad_input_leaves_nothing(run_folder: Path, new_csv: Path, tmp_path: Pat
     reads = tmp_path / "reads.csv"
     reads.write_text("text\n" + "ACGTT\n" * 1000 + "ACXT\n")
     for workers in ("0", "2"):
-        with pytest.raises(ReadError, match=r"reads\.csv, row 1001: position 2: 'X' is not in"):
+        with pytest.raises(ReadError, match=r"reads\.csv, row 1001, position 2: 'X' is not in"):
             laconic(dna, reads, "-o", out, "--workers", workers)
     assert list(leftovers(tmp_path)) == []
     before = new_csv.read_bytes()

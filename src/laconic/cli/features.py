@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import Inputs, ReadingFlags, open_inputs, placed
+from laconic.cli.inputs import Inputs, ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
 from laconic.errors import InputError
@@ -227,6 +227,7 @@ def _write(
 def _fit(vectorizer: GrammarVectorizer, opened: Inputs) -> list[Any] | None:
     """Learn the columns; return raw documents, which are all held for that."""
     from laconic.alphabet import AlphabetError
+    from laconic.formats import at_its_row
 
     if opened.corpus is not None:
         vectorizer.fit(opened.corpus)
@@ -242,7 +243,7 @@ def _fit(vectorizer: GrammarVectorizer, opened: Inputs) -> list[Any] | None:
     try:
         vectorizer.fit(documents)
     except AlphabetError as error:
-        raise placed(error, (files, rows)) from None
+        raise at_its_row(error, files, rows) from None
     return documents
 
 
@@ -251,6 +252,7 @@ def _blocks(
 ) -> Iterator[csr_matrix]:
     """Yield the matrix, some rows at a time."""
     from laconic.alphabet import AlphabetError
+    from laconic.formats import at_its_row
 
     if opened.corpus is not None or held is not None:
         yield from vectorizer.transform_batches(opened.corpus if held is None else held)
@@ -261,7 +263,7 @@ def _blocks(
         except AlphabetError as error:
             if part.where is None:
                 raise
-            raise placed(error, part.where) from None
+            raise at_its_row(error, *part.where) from None
 
 
 def _rows(block: csr_matrix) -> int:

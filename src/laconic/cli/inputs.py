@@ -15,11 +15,10 @@ from laconic.show import several
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from laconic.alphabet import AlphabetError
     from laconic.corpus import Corpus
-    from laconic.formats import RawDocuments, ReadError, ReadOptions
+    from laconic.formats import RawDocuments, ReadOptions
 
-__all__ = ["InputPart", "Inputs", "ReadingFlags", "column", "open_inputs", "placed"]
+__all__ = ["InputPart", "Inputs", "ReadingFlags", "column", "open_inputs"]
 
 FormatName = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
 Places = tuple[list[str], list[int]]  # the file and row of each of some documents
@@ -104,15 +103,6 @@ class InputPart(NamedTuple):
     documents: Any
     columns: pa.Table
     where: Places | None
-
-
-def placed(error: AlphabetError, where: Places, first: int = 0) -> ReadError:
-    """Return the error with the file and row of its document, if where[:][0] is number `first`."""
-    from laconic.formats import ReadError
-
-    row = (error.document or 0) - first
-    at = "" if error.position is None else f"position {error.position}: "
-    return ReadError(where[0][row], where[1][row], at + error.reason)
 
 
 def open_inputs(inputs: list[str], reading: ReadingFlags | None) -> Inputs:

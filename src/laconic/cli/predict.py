@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import InputPart, Inputs, ReadingFlags, open_inputs, placed
+from laconic.cli.inputs import InputPart, Inputs, ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.errors import InputError
 from laconic.show import several
@@ -168,6 +168,7 @@ def _predicted(
 ) -> Iterator[pa.Table]:
     """Yield the output, a table for each part of documents."""
     from laconic.alphabet import AlphabetError
+    from laconic.formats import at_its_row
 
     waiting: deque[InputPart] = deque()
     names = _names(predictor, opened)
@@ -185,7 +186,7 @@ def _predicted(
         except AlphabetError as error:
             if waiting[0].where is None:
                 raise
-            raise placed(error, waiting[0].where, first) from None
+            raise at_its_row(error, *waiting[0].where, first) from None
         if outputs is None:
             return
         yield _table(predictor, outputs, waiting.popleft(), names, first, nested, tally)

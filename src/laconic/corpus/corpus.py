@@ -23,7 +23,7 @@ from laconic.corpus.parquet import CorpusFile, CorpusWriter
 from laconic.corpus.schema import GRAMMAR_COLUMNS, About, CorpusError, grammars_from, table_of
 from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
 from laconic.errors import InputError, NoDocumentError
-from laconic.formats import ReadError, ReadOptions, read_table
+from laconic.formats import ReadOptions, at_its_row, read_table
 from laconic.grammar import Grammar, Grammars
 from laconic.show import several
 
@@ -152,8 +152,7 @@ class Corpus:
             try:
                 result = compress_table(part.table, CompressionJob(about), threads or processors())
             except DocumentError as error:
-                file, row = part.files[error.index], int(part.rows[error.index])
-                raise ReadError(file, row, error.reason) from None
+                raise at_its_row(error, part.files, part.rows) from None
             tables.append(result.table)
         if not tables:
             tables = [compress_table(documents.schema.empty_table(), CompressionJob(about)).table]

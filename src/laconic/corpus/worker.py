@@ -29,21 +29,14 @@ class CompressionJob:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The corpus of the good documents of a table, and why others, by row from 0, are not in it."""
+    """The corpus of the good documents of a table, and why the others are not in it."""
 
     table: pa.Table
-    errors: list[tuple[int, str]]
+    errors: list[DocumentError]
 
 
 class DocumentError(InputError):
-    """A document that cannot be compressed; `index` counts from 0 in the table it came in."""
-
-    def __init__(self, index: int, reason: str) -> None:
-        self.index = index
-        super().__init__(reason, document=index)
-
-    def __reduce__(self) -> tuple[type[DocumentError], tuple[int, str]]:
-        return DocumentError, (self.index, self.reason)
+    """A document that cannot be compressed; `document` counts from 0 in the table it came in."""
 
 
 def compress_table(table: pa.Table, job: CompressionJob, threads: int = 1) -> Result:
@@ -54,7 +47,7 @@ def compress_table(table: pa.Table, job: CompressionJob, threads: int = 1) -> Re
     about = job.about
     text = table.column(about.text)
     documents = text.chunk(0) if text.num_chunks == 1 else _joined(text)
-    errors: list[tuple[int, str]] = []
+    errors: list[DocumentError] = []
     try:
         symbols, offsets = _symbols(documents, about.alphabet)
     except DocumentError:
@@ -62,7 +55,7 @@ def compress_table(table: pa.Table, job: CompressionJob, threads: int = 1) -> Re
             raise
         errors = _all_errors(documents, about.alphabet)
         kept = np.ones(len(documents), bool)
-        kept[[row for row, _ in errors]] = False
+        kept[[error.document or 0 for error in errors]] = False
         table, documents = table.filter(pa.array(kept)), documents.filter(pa.array(kept))
         symbols, offsets = _symbols(documents, about.alphabet)
     grammars = compress_symbols(symbols, offsets, about.alphabet.size, about.codec, threads)
@@ -102,21 +95,20 @@ def _symbols(documents: pa.Array, alphabet: Alphabet) -> tuple[Symbols, npt.NDAr
     except AlphabetError as error:
         row = error.document or 0
         if first_empty is None or row < first_empty:
-            where = "" if error.position is None else f"position {error.position}: "
-            raise DocumentError(row, where + error.reason) from None
+            raise DocumentError(error.reason, document=row, position=error.position) from None
     if first_empty is not None:
-        raise DocumentError(first_empty, "the document is empty")
+        raise DocumentError("the document is empty", document=first_empty)
     longest = int(np.diff(starts).argmax()) if len(starts) > 1 else 0
     if len(starts) > 1 and starts[longest + 1] - starts[longest] > _LONGEST:
-        raise DocumentError(longest, f"it has more than {_LONGEST} letters; split it")
+        raise DocumentError(f"it has more than {_LONGEST} letters; split it", document=longest)
     return symbols, starts
 
 
-def _all_errors(documents: pa.Array, alphabet: Alphabet) -> list[tuple[int, str]]:
+def _all_errors(documents: pa.Array, alphabet: Alphabet) -> list[DocumentError]:
     errors = []
     for row in range(len(documents)):
         try:
             _symbols(documents.slice(row, 1), alphabet)
         except DocumentError as error:
-            errors.append((row, error.reason))
+            errors.append(DocumentError(error.reason, document=row, position=error.position))
     return errors

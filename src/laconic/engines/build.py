@@ -19,7 +19,7 @@ from laconic.corpus.worker import CompressionJob, DocumentError, Result
 from laconic.engines import Engine
 from laconic.engines.shards import NothingToDoError, Tally, UnfinishedCorpus
 from laconic.errors import InputError
-from laconic.formats import RawDocuments, RawPart, ReadError, Reject
+from laconic.formats import RawDocuments, RawPart, ReadError, Reject, at_its_row
 from laconic.formats.model import shown
 
 __all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
@@ -128,16 +128,17 @@ def _compressed(
                 raise failed[0] from None
             return
         except DocumentError as error:
-            part, row = waiting[0], error.index
-            raise ReadError(part.files[row], int(part.rows[row]), error.reason) from None
+            raise at_its_row(error, waiting[0].files, waiting[0].rows) from None
         yield waiting.popleft(), result
 
 
 def _rejects(part: RawPart, result: Result) -> list[dict[str, Any]]:
     rejects = list(part.rejects)
-    for row, reason in result.errors:
-        columns = part.table.slice(row, 1).to_pylist()[0]
-        rejects.append(Reject(part.files[row], int(part.rows[row]), reason, shown(columns)))
+    for error in result.errors:
+        row = error.document or 0
+        at = "" if error.position is None else f"position {error.position}: "
+        columns = shown(part.table.slice(row, 1).to_pylist()[0])
+        rejects.append(Reject(part.files[row], int(part.rows[row]), at + error.reason, columns))
     files = dict.fromkeys([*part.files, *(reject.file for reject in rejects)])
     order = {file: number for number, file in enumerate(files)}
     rejects.sort(key=lambda reject: (order[reject.file], reject.row))

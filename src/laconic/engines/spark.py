@@ -48,10 +48,10 @@ class SparkEngine:
                 partial(_compress_rows, job=job), "number long, table binary, errors string"
             ).toArrow()
             for row in done.sort_by("number").to_pylist():
-                errors = json.loads(row["errors"])
+                errors = [DocumentError(**each) for each in json.loads(row["errors"])]
                 if row["table"] is None:
-                    raise DocumentError(*errors[0])
-                yield Result(_from_bytes(row["table"]), [(row, why) for row, why in errors])
+                    raise errors[0]
+                yield Result(_from_bytes(row["table"]), errors)
 
 
 def _compress_rows(
@@ -61,9 +61,10 @@ def _compress_rows(
         for row in batch.to_pylist():
             try:
                 result = compress_table(_from_bytes(row["table"]), job)
-                row |= {"table": _to_bytes(result.table), "errors": json.dumps(result.errors)}
+                row["table"], errors = _to_bytes(result.table), result.errors
             except DocumentError as error:
-                row |= {"table": None, "errors": json.dumps([[error.index, error.reason]])}
+                row["table"], errors = None, [error]
+            row["errors"] = json.dumps([{"reason": one.reason, **one.place} for one in errors])
             yield pa.RecordBatch.from_pylist([row])
 
 

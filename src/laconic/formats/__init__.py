@@ -4,7 +4,7 @@ CSV, TSV, JSONL, Parquet, text (a line or a file each), FASTA and FASTQ; plain o
 """
 
 from laconic.formats.documents import RawDocuments, read, read_table
-from laconic.formats.model import Format, RawPart, ReadError, ReadOptions, Reject
+from laconic.formats.model import Format, RawPart, ReadError, ReadOptions, Reject, at_its_row
 
 __all__ = [
     "Format",
@@ -13,6 +13,7 @@ __all__ = [
     "ReadError",
     "ReadOptions",
     "Reject",
+    "at_its_row",
     "read",
     "read_table",
 ]

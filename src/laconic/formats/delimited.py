@@ -78,7 +78,7 @@ class DelimitedReader:
                     return body, records
                 if final or len(block) > LONGEST_RECORD:
                     reason = stream.failure or (_UNCLOSED if block else "is empty: no columns")
-                    raise ReadError(source.name, 1 if block else None, reason)
+                    raise ReadError(reason, file=source.name, row=1 if block else None)
                 wanted = max(_SAMPLE, len(block))
 
     def read(self, source: Source) -> Iterator[FileRows]:
@@ -116,7 +116,7 @@ class DelimitedReader:
             return 0
         if not len(records.ends):
             reason = stream.failure or (_UNCLOSED if block else "is empty: no header")
-            raise ReadError(source.name, None, reason)
+            raise ReadError(reason, file=source.name)
         header = split(block[: int(records.ends[0])], self._delimiter)
         check_same_columns(source.name, _names(source.name, header), self.schema.names)
         return 1
@@ -174,7 +174,7 @@ class DelimitedReader:
         )
         if table.num_rows != count:
             reason = f"pyarrow reads {table.num_rows} rows where {count} are; report this"
-            raise ReadError(source.name, None, reason)
+            raise ReadError(reason, file=source.name)
         return table
 
     def _checked(
@@ -201,7 +201,7 @@ def _names(file: str, header: list[bytes]) -> list[str]:
         return [unquoted(name).decode() for name in header]
     except UnicodeDecodeError as error:
         raise ReadError(
-            file, None, f"the header is not UTF-8 ({error}); convert the file"
+            f"the header is not UTF-8 ({error}); convert the file", file=file
         ) from error
 
 

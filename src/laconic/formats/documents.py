@@ -51,11 +51,11 @@ class RawDocuments:
                 for read in self._reader.read(source):
                     if read.rejects and self._options.on_error == "stop":
                         first = min(read.rejects, key=lambda reject: reject.row)
-                        raise ReadError(first.file, first.row, first.reason)
+                        raise ReadError(first.reason, file=first.file, row=first.row)
                     self.bytes_read = done + min(read.consumed, source.size)
                     yield from cutter.add(source.name, read)
             except OSError as error:
-                raise ReadError(source.name, None, f"cannot be read: {error}") from error
+                raise ReadError(f"cannot be read: {error}", file=source.name) from error
             done += source.size
             self.bytes_read = done
         yield from cutter.rest()
@@ -72,7 +72,7 @@ def read(inputs: PathOrURL | Sequence[PathOrURL], options: ReadOptions = _DEFAUL
     try:
         reader = _reader(kind, sources, options)
     except OSError as error:
-        raise ReadError(sources[0].name, None, f"cannot be read: {error}") from error
+        raise ReadError(f"cannot be read: {error}", file=sources[0].name) from error
     return RawDocuments(sources, reader, options)
 
 
@@ -113,10 +113,10 @@ def _format_of(sources: list[Source]) -> Format:
         if kind is None:
             known = " ".join(FORMATS)
             reason = f"which format is {source.suffix!r}? Choose with --format, or name it: {known}"
-            raise ReadError(source.name, None, reason)
+            raise ReadError(reason, file=source.name)
         kinds[kind] += 1
     if len(kinds) > 1:
         listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
         reason = f"the inputs mix formats ({listed}); choose one with --format or a glob"
-        raise ReadError(sources[0].name, None, reason)
+        raise ReadError(reason, file=sources[0].name)
     return next(iter(kinds))

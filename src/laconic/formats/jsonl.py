@@ -46,7 +46,7 @@ class JsonlReader:
         rows = [row for line in lines if isinstance(row := _parsed(line), dict)]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         if not columns:
-            raise ReadError(file, None, "no JSON object in it, so no columns; is this JSONL?")
+            raise ReadError("no JSON object in it, so no columns; is this JSONL?", file=file)
         self.text, self.label = choose_columns(file, columns, options)
         self.schema = pa.schema((name, self._type(rows, name, file)) for name in columns)
         last = sources[-1].last_byte()
@@ -66,7 +66,7 @@ class JsonlReader:
             kind = pa.array([row.get(name) for row in rows]).type
         except _MISFITS as error:
             reason = f"the values of {name!r} have no common type ({error}); make them strings"
-            raise ReadError(file, None, reason) from error
+            raise ReadError(reason, file=file) from error
         return pa.string() if pa.types.is_null(kind) else kind
 
     def read(self, source: Source) -> Iterator[FileRows]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from laconic.errors import InputError
+from laconic.errors import InputError, LaconicError
 from laconic.formats.sources import Source
 
 Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
@@ -52,11 +52,17 @@ class Reject:
 class ReadError(InputError):
     """An input that cannot be read; `row` counts from 1 and is None where it is the whole file."""
 
-    def __init__(self, file: str, row: int | None, reason: str) -> None:
-        super().__init__(reason, file=file, row=row)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ReadError, (self.file, self.row, self.reason)
+def at_its_row(
+    error: LaconicError, files: Sequence[str], rows: Sequence[int] | RowNumbers, first: int = 0
+) -> ReadError:
+    """Return a document's error with the file and row it is from; files[0] is document `first`'s.
+
+    >>> print(at_its_row(InputError("too odd", document=8), ["a.csv", "b.csv"], [9, 1], first=7))
+    b.csv, row 1: too odd
+    """
+    at = (error.document or 0) - first
+    return ReadError(error.reason, file=files[at], row=int(rows[at]), position=error.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +124,14 @@ def choose_columns(
     """
     listed = ", ".join(map(repr, columns))
     if twice := sorted({name for name in columns if list(columns).count(name) > 1}):
-        raise ReadError(file, None, f"two columns are named {twice[0]!r}; rename one of them")
+        raise ReadError(f"two columns are named {twice[0]!r}; rename one of them", file=file)
 
     def named(column: str | int, flag: str) -> str:
         if isinstance(column, str) and column in columns:
             return column
         if isinstance(column, int) and 0 <= column < len(columns):
             return columns[column]
-        raise ReadError(file, None, f"no column {column!r}; choose {flag} from: {listed}")
+        raise ReadError(f"no column {column!r}; choose {flag} from: {listed}", file=file)
 
     label = None if options.label is None else named(options.label, "--label")
     if options.text is not None:
@@ -136,10 +142,10 @@ def choose_columns(
         text = rest[0]
     else:
         reason = f"which column is the text? Choose with --text NAME from: {listed}"
-        raise ReadError(file, None, reason)
+        raise ReadError(reason, file=file)
     if text == label:
         reason = f"column {text!r} cannot be both the text and the label; choose from: {listed}"
-        raise ReadError(file, None, reason)
+        raise ReadError(reason, file=file)
     return text, label
 
 
@@ -149,7 +155,7 @@ def fixed_columns(
     """Return text and label for a format whose text column always has the same name."""
     if options.text not in (None, text):
         reason = f"the text of this format is the column {text!r}, not {options.text!r}"
-        raise ReadError(file, None, f"{reason}; leave --text out")
+        raise ReadError(f"{reason}; leave --text out", file=file)
     given = ReadOptions(text=text, label=options.label)
     return choose_columns(file, columns, given)
 
@@ -166,4 +172,4 @@ def check_same_columns(file: str, columns: Sequence[str], expected: Sequence[str
         if names
     )
     reason = difference or "the columns are in another order"
-    raise ReadError(file, None, f"not the columns of the first file: {reason}; read it on its own")
+    raise ReadError(f"not the columns of the first file: {reason}; read it on its own", file=file)

@@ -32,7 +32,7 @@ class _Columns:
         plain = _VIEWS.get(plain, plain)
         if plain not in _TEXT_TYPES:
             reason = f"the text column {self.text!r} is {kind}, not string or binary"
-            raise ReadError(file, None, f"{reason}; choose another with --text NAME")
+            raise ReadError(f"{reason}; choose another with --text NAME", file=file)
         # Metadata of pandas or of a dataset tells of a file, not of these columns.
         fields = schema.remove_metadata()
         fields = fields.set(index, fields.field(index).with_type(plain))
@@ -76,7 +76,7 @@ class _Columns:
                 reason = f"not the columns of the first file: {name!r} is {kinds}"
             else:
                 continue
-            raise ReadError(file, None, f"{reason}; read it on its own")
+            raise ReadError(f"{reason}; read it on its own", file=file)
 
 
 class ParquetReader(_Columns):
@@ -127,7 +127,7 @@ class TableReader(_Columns):
             tables = self._tables()
             first = next(tables, None)
             if first is None:
-                raise ReadError("<table>", None, "has no batches, so no columns")
+                raise ReadError("has no batches, so no columns", file="<table>")
             schema = first.schema
             self._peeked = itertools.chain([first], tables)
         super().__init__("<table>", schema, options)
@@ -148,7 +148,7 @@ class TableReader(_Columns):
         """Read the table; what is an iterator itself gives its rows once."""
         once = isinstance(self._source, Iterator | pa.RecordBatchReader)
         if self._spent and once:
-            raise ReadError(source.name, None, "can be read only once; give a table or a dataset")
+            raise ReadError("can be read only once; give a table or a dataset", file=source.name)
         tables = self._peeked if once and self._peeked is not None else self._tables()
         self._spent, row = True, 0
         for table in tables:
@@ -170,14 +170,14 @@ def _opened(source: Source) -> Any:
     """Open a Parquet file; one of our own is no input."""
     if source.compression:
         reason = f"Parquet compresses within the file; decompress the {source.compression} first"
-        raise ReadError(source.name, None, reason)
+        raise ReadError(reason, file=source.name)
     try:
         file = pa.parquet.ParquetFile(
             source.filesystem.open_input_file(source.path), pre_buffer=False
         )
     except pa.ArrowException as error:
-        raise ReadError(source.name, None, f"not a Parquet file ({error})") from error
+        raise ReadError(f"not a Parquet file ({error})", file=source.name) from error
     if b"laconic" in (file.schema_arrow.metadata or {}):
         file.close()
-        raise ReadError(source.name, None, "is a corpus already; read it with laconic itself")
+        raise ReadError("is a corpus already; read it with laconic itself", file=source.name)
     return file
