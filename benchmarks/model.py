@@ -84,8 +84,8 @@ class Data:
         dataset = GrammarDataset(self.grammars, self.labels)
         order = np.random.default_rng(0).permutation(len(self.labels))
         # Long documents come in smaller batches: none takes much more room than the average.
-        room = int(1.4 * size * dataset.counts.mean())
-        sampler: list[list[int]] = list(LengthSampler(dataset.counts, size, budget=room))
+        room = int(1.4 * size * dataset.sequence_lengths.mean())
+        sampler: list[list[int]] = list(LengthSampler(dataset.sequence_lengths, size, budget=room))
         if peer:  # No last batch of few documents.
             parts = -(-len(order) // size)
             sampler = [part.tolist() for part in np.array_split(order, parts)]

@@ -31,23 +31,23 @@ class PeerBatch:
     - children: int64 [R, 2], the operands of node alphabet_size + i
     - level_ends: level k is children[level_ends[k]:level_ends[k + 1]]
     - symbols: int64 [B, T], the documents' sequences in nodes, padded with 0
-    - counts: int64 [B], on the CPU, where PyTorch wants the lengths of packed sequences; an empty
-      document counts 1, as packed sequences cannot be empty
+    - sequence_lengths: int64 [B], on the CPU, where PyTorch wants those of packed sequences;
+      an empty document has 1, as packed sequences cannot be empty
     - node_lengths: int64 [alphabet_size + R], terminals that nodes stand for, at most LONGEST
     """
 
     children: Tensor
     level_ends: tuple[int, ...]
     symbols: Tensor
-    counts: Tensor
+    sequence_lengths: Tensor
     node_lengths: Tensor
     labels: Tensor
 
     def __len__(self) -> int:
-        return len(self.counts)
+        return len(self.sequence_lengths)
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> PeerBatch:
-        """Return the batch on a device; counts stay where they are."""
+        """Return the batch on a device; lengths stay where they are."""
         return replace(
             self,
             children=self.children.to(device, non_blocking=non_blocking),
@@ -94,8 +94,8 @@ def peer_batch(grammars: Grammars, labels: ArrayLike) -> PeerBatch:
     children = np.concatenate(
         [renamed(d.rules, first) for d, first in zip(documents, firsts, strict=True)]
     )
-    counts = np.diff(grammars.sequence_offsets)
-    symbols = np.zeros((len(documents), max(1, int(counts.max()))), np.int64)
+    sequence_lengths = np.diff(grammars.sequence_offsets)
+    symbols = np.zeros((len(documents), max(1, int(sequence_lengths.max()))), np.int64)
     for row, document, first in zip(symbols, documents, firsts, strict=True):
         row[: len(document.sequence)] = renamed(document.sequence, first)
     lengths = np.concatenate([document.expanded_lengths for document in documents])
@@ -103,7 +103,7 @@ def peer_batch(grammars: Grammars, labels: ArrayLike) -> PeerBatch:
         children=torch.from_numpy(children[order]),
         level_ends=tuple(np.cumsum(np.bincount(depths, minlength=1)).tolist()),
         symbols=torch.from_numpy(symbols),
-        counts=torch.from_numpy(np.maximum(1, counts)),
+        sequence_lengths=torch.from_numpy(np.maximum(1, sequence_lengths)),
         node_lengths=torch.from_numpy(
             np.minimum(LONGEST, np.concatenate([np.ones(size, np.int64), lengths[order]]))
         ),
@@ -204,7 +204,10 @@ class PeerModel(nn.Module):
 
     def _packed(self, nodes: Tensor, batch: PeerBatch) -> Tensor:
         packed = pack_padded_sequence(
-            _look_up(nodes, batch.symbols), batch.counts, batch_first=True, enforce_sorted=False
+            _look_up(nodes, batch.symbols),
+            batch.sequence_lengths,
+            batch_first=True,
+            enforce_sorted=False,
         )
         states, _ = pad_packed_sequence(
             self.lstm(packed)[0], batch_first=True, padding_value=float("-inf")
@@ -213,7 +216,7 @@ class PeerModel(nn.Module):
 
     def _padded(self, nodes: Tensor, batch: PeerBatch) -> Tensor:
         assert self.reverse_lstm is not None
-        places, ends = torch.arange(batch.symbols.shape[1]), batch.counts.unsqueeze(1)
+        places, ends = torch.arange(batch.symbols.shape[1]), batch.sequence_lengths.unsqueeze(1)
         outside = (places >= ends).unsqueeze(2)
         backwards = batch.symbols.gather(1, (ends - 1 - places).clamp(min=0))
         # Pooling forgets the order, so the reversed states need not be turned round again.

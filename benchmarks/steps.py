@@ -184,7 +184,7 @@ def shares(contestant: Contestant) -> Figures:
         documents, length = batch.symbols.shape
         inputs = torch.ones(length, documents, width, device=device, requires_grad=True)
         read = model.sequence_model(
-            inputs.transpose(0, 1), batch.mask, batch.counts, batch.symbols.long()
+            inputs.transpose(0, 1), batch.mask, batch.sequence_lengths, batch.symbols.long()
         )
         read.backward(torch.ones_like(read))
         return cast(Tensor, read)

@@ -126,6 +126,6 @@ def _batches(grammars: Grammars, labels: Any, size: int, peer: bool) -> list[Any
         order = np.random.default_rng(0).permutation(len(grammars))
         parts = np.array_split(order, -(-len(order) // size))  # no last batch of few documents
         return [peer_batch(grammars.take(rows), labels[rows]) for rows in parts]
-    room = int(_ROOM * size * max(1.0, dataset.counts.mean()))
-    sampler = LengthSampler(dataset.counts, size, budget=room)
+    room = int(_ROOM * size * max(1.0, dataset.sequence_lengths.mean()))
+    sampler = LengthSampler(dataset.sequence_lengths, size, budget=room)
     return [dataset.__getitems__(rows) for rows in sampler]

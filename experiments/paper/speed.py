@@ -25,11 +25,11 @@ from laconic.batching import Batch, LengthSampler
 from laconic.batching import batches as loader
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
+from laconic.training.accelerator import is_want_of_memory, peak_memory_mb
 from laconic.training.data import Part, RowSampler, halves
 from laconic.training.losses import document_losses, losses_of_views
-from laconic.training.machine import is_want_of_memory, peak_memory_mb
+from laconic.training.new_model import new_model, new_optimizer
 from laconic.training.settings import ConfigError
-from laconic.training.start import new_model, new_optimizer
 
 __all__ = ["METHODS", "SETS", "measure_speed"]
 
@@ -117,11 +117,11 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     optimizer = new_optimizer(config, model)
     epoch = _Steps(way, optimizer, config.clip, training, device)
     sampler = LengthSampler(
-        training.counts, config.batch_size, budget=config.budget, seed=config.seed
+        training.sequence_lengths, config.batch_size, budget=config.budget, seed=config.seed
     )
-    counts = training.dataset.counts
+    lengths = training.dataset.sequence_lengths
     every = sorted(
-        RowSampler(sampler, training.rows), key=lambda rows: len(rows) * int(counts[rows].max())
+        RowSampler(sampler, training.rows), key=lambda rows: len(rows) * int(lengths[rows].max())
     )
     # From the middle of each part, so that long batches weigh as much as in an epoch.
     places = ((np.arange(batches) + 0.5) * len(every) / batches).astype(int)
@@ -138,7 +138,7 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
         "documents_per_s": trained / spent,
         "peak_mb": peak_memory_mb(device) if cuda else None,
         "letters": float(source.grammars.expanded_lengths.mean()),
-        "sequence": float(counts.mean()),
+        "sequence": float(lengths.mean()),
         "batch_size": config.batch_size,
         "batches": len(some),
         "passes": passes,

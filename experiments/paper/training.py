@@ -122,7 +122,7 @@ def run_row(
             "train": len(fit),
             "valid": len(held_out),
             "test": len(part),
-            "sequence": float(GrammarDataset(source.grammars).counts.mean()),
+            "sequence": float(GrammarDataset(source.grammars).sequence_lengths.mean()),
         },
         "test": summary(tested),
         "best_epoch": trained.best_epoch,

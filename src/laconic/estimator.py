@@ -17,7 +17,7 @@ from laconic.alphabet import Alphabet, as_alphabet
 from laconic.batching import GrammarDataset
 from laconic.codecs import Codec, CodecName, as_codec, compress_many
 from laconic.corpus import Corpus
-from laconic.corpus.documents import Documents, documents_of, is_missing
+from laconic.corpus.documents import DocumentSource, documents_of, is_missing
 from laconic.errors import InputError, needs
 from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
@@ -158,8 +158,8 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         return Predictor(self.model_, labels, self.codec_, self.alphabet_, device, **options)
 
     def _input(
-        self, X: Documents, y: Any, sample_weight: Any
-    ) -> tuple[Documents, Any, Weights | None]:
+        self, X: DocumentSource, y: Any, sample_weight: Any
+    ) -> tuple[Corpus | Grammars | list[Any], Any, Weights | None]:
         """Return documents, targets and weights as fit takes them, without those of weight 0."""
         if y is None:
             raise InputError(
@@ -228,7 +228,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
             chosen["seed"] = int(check_random_state(self.random_state).randint(1 << 31))
         return resolve(self.preset, chosen | dict(self.settings or {}) | {"task": labels.task})
 
-    def _outputs(self, X: Documents) -> npt.NDArray[np.float32]:
+    def _outputs(self, X: DocumentSource) -> npt.NDArray[np.float32]:
         return self.predictor().outputs(documents_of(X))
 
 
@@ -264,7 +264,7 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
         tags.classifier_tags.multi_label = True
         return tags
 
-    def fit(self, X: Documents, y: Any, sample_weight: Any = None) -> GrammarClassifier:
+    def fit(self, X: DocumentSource, y: Any, sample_weight: Any = None) -> GrammarClassifier:
         """Train on documents and their classes; returns self.
 
         Documents of weight 0 are left out; the others' weights, divided by their mean, are factors
@@ -295,17 +295,17 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
         self.classes_ = classes  # only now: a fit that fails leaves the one before as it was
         return self
 
-    def decision_function(self, X: Documents) -> npt.NDArray[np.float64]:
+    def decision_function(self, X: DocumentSource) -> npt.NDArray[np.float64]:
         """Return scores, float64 [N, classes]; of two classes [N], above 0 for the second."""
         scores = self._outputs(X).astype(np.float64)
         binary = self.model_.config.task == "classification" and len(self.classes_) == 2
         return scores[:, 1] - scores[:, 0] if binary else scores
 
-    def predict_proba(self, X: Documents) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: DocumentSource) -> npt.NDArray[np.float64]:
         """Return the probability of each class, or of each label on its own, float64 [N, K]."""
         return self.predictor().probabilities(documents_of(X))
 
-    def predict(self, X: Documents) -> npt.NDArray[Any]:
+    def predict(self, X: DocumentSource) -> npt.NDArray[Any]:
         """Return the class of each document [N], or zeros and ones [N, K] for several labels."""
         outputs = self._outputs(X)
         if self.model_.config.task == "multilabel":
@@ -326,7 +326,7 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
     True
     """
 
-    def fit(self, X: Documents, y: Any, sample_weight: Any = None) -> GrammarRegressor:
+    def fit(self, X: DocumentSource, y: Any, sample_weight: Any = None) -> GrammarRegressor:
         """Train on documents and their numbers y [N]; returns self. Else as GrammarClassifier."""
         documents, y, weights = self._input(X, y, sample_weight)
         values = column_or_1d(y, dtype=np.float64, warn=True)
@@ -335,7 +335,7 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
         self._fit(documents, labels, labels.numbers(values), weights)
         return self
 
-    def predict(self, X: Documents) -> npt.NDArray[np.float64]:
+    def predict(self, X: DocumentSource) -> npt.NDArray[np.float64]:
         """Return the number of each document, float64 [N]."""
         outputs = self._outputs(X)
         return self.labels_.restore(outputs[:, 0])
@@ -356,7 +356,9 @@ def _names(classes: npt.NDArray[Any]) -> tuple[Class, ...]:
     return tuple(names) if plain else tuple(range(len(names)))
 
 
-def _take(documents: Documents, rows: npt.NDArray[np.int64]) -> Documents:
+def _take(
+    documents: Corpus | Grammars | list[Any], rows: npt.NDArray[np.int64]
+) -> Corpus | Grammars | list[Any]:
     if isinstance(documents, Corpus):
         return documents.select(rows)
     return documents.take(rows) if isinstance(documents, Grammars) else [documents[i] for i in rows]

@@ -74,7 +74,7 @@ def test_a_batch_says_what_the_grammars_say(seed: int, documents: int, merge: bo
     assert batch.symbols.shape == batch.mask.shape == (documents, longest)
     for d, grammar in enumerate(grammars):
         count = len(grammar.sequence)
-        assert batch.counts[d] == count
+        assert batch.sequence_lengths[d] == count
         assert batch.mask[d].tolist() == [True] * count + [False] * (longest - count)
         told = [letter for node in batch.symbols[d, :count].tolist() for letter in texts[node]]
         assert told == grammar.expand().tolist()
@@ -83,7 +83,7 @@ def test_a_batch_says_what_the_grammars_say(seed: int, documents: int, merge: bo
     assert batch.node_hashes.tolist() == [slow_hash(text) for text in texts]
     assert batch.labels is None
     assert batch.rows is None
-    types = [getattr(batch, name).dtype for name in ("children", "symbols", "counts")]
+    types = [getattr(batch, name).dtype for name in ("children", "symbols", "sequence_lengths")]
     assert types == [torch.int32, torch.int32, torch.int64]
     assert batch.node_lengths.dtype == batch.node_hashes.dtype == torch.int64
     assert len(batch.children) == len(plant(grammars, merge).children)
@@ -130,7 +130,7 @@ def test_a_batch_moves_as_one() -> None:
 @GPU
 def test_a_batch_on_a_gpu() -> None:
     dataset = GrammarDataset(compress_many(["abab", "x", "banana"]), [0, 1, 0])
-    (batch,) = batches(dataset, LengthSampler(dataset.counts), pin_memory=True)
+    (batch,) = batches(dataset, LengthSampler(dataset.sequence_lengths), pin_memory=True)
     assert batch.symbols.is_pinned()
     assert batch.labels is not None
     assert batch.labels.is_pinned()
@@ -192,7 +192,7 @@ def test_a_dataset_takes_documents_by_row(seed: int, documents: int, data: st.Da
     grammars = some_grammars(seed, documents)
     dataset = GrammarDataset(grammars, labels=np.arange(documents) * 10)
     assert len(dataset) == documents
-    assert dataset.counts.tolist() == [len(grammar.sequence) for grammar in grammars]
+    assert dataset.sequence_lengths.tolist() == [len(grammar.sequence) for grammar in grammars]
     rows = data.draw(st.lists(st.integers(-documents, documents - 1), max_size=8))
     there = [row % documents for row in rows]
     none = Grammars(grammars.alphabet_size, [], [0], [], [0])
@@ -243,7 +243,7 @@ def test_loaders(workers: int) -> None:
     kjv = samples.load("kjv").train
     grammars = compress_many(kjv.documents[:60])
     dataset = GrammarDataset(grammars, [kjv.labels.index(label) for label in kjv.labels[:60]])
-    sampler = LengthSampler(dataset.counts, 7)
+    sampler = LengthSampler(dataset.sequence_lengths, 7)
     state = torch.get_rng_state()
     loader = batches(dataset, sampler, workers)
     for epoch in (0, 1):
@@ -450,7 +450,7 @@ def test_some_documents_each_epoch() -> None:
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_little_padding_in_a_sample(shuffle: bool) -> None:
     dataset = GrammarDataset(compress_many(samples.load("kjv").train.documents))
-    counts = dataset.counts.tolist()
+    counts = dataset.sequence_lengths.tolist()
     sampler = LengthSampler(counts, 32, shuffle=shuffle)
     assert sum(padded(counts, batch) for batch in sampler) < 1.1 * sum(counts)
 
@@ -470,12 +470,12 @@ def test_little_padding_in_a_sample(shuffle: bool) -> None:
         ({"processes": 4}, "3 documents for 4 processes; use fewer"),
         ({"processes": 2, "documents": 1}, "1 document for 2 processes"),
         ({"seed": -1}, "non-negative"),
-        ({"counts": [3, -1, 2]}, "document 1 has a negative count"),
+        ({"lengths": [3, -1, 2]}, "document 1 has a negative length"),
     ],
 )
 def test_what_samplers_refuse(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        LengthSampler(**{"counts": [3, 1, 2]} | options)
+        LengthSampler(**{"lengths": [3, 1, 2]} | options)
 
 
 def test_samplers_of_nothing() -> None:
@@ -485,7 +485,7 @@ def test_samplers_of_nothing() -> None:
             assert list(sampler) == []
             assert len(sampler) == 0
     for counts in ([0.5], [[1]], 3, ["1"]):
-        with pytest.raises(TypeError, match="counts must be integers"):
+        with pytest.raises(TypeError, match="lengths must be integers"):
             LengthSampler(counts)
     with pytest.raises(ValueError, match="start must be from 0 to the 1 batches, not -1"):
         LengthSampler([1]).set_epoch(0, -1)

@@ -113,8 +113,8 @@ def test_datasets_drop_only_for_training() -> None:
     rows = Rows([4, 9])
     rows.seed = 1, 0
     plain, dropped = dataset.__getitems__([4, 9]), dataset.__getitems__(rows)
-    assert plain.counts.tolist() == dataset.counts[[4, 9]].tolist()
-    assert (dropped.counts > plain.counts).all()
+    assert plain.sequence_lengths.tolist() == dataset.sequence_lengths[[4, 9]].tolist()
+    assert (dropped.sequence_lengths > plain.sequence_lengths).all()
 
 
 def test_rows_of_one_seed_are_not_those_of_another_moved() -> None:

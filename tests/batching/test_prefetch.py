@@ -46,7 +46,7 @@ def test_whoever_stops_leaves_no_thread() -> None:
 def test_batches_for_a_gpu_are_those_of_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Batch, "pin_memory", lambda batch: batch)  # torch pins only beside a GPU
     dataset = GrammarDataset(compress_many(["abab" * n for n in range(40)]))
-    sampler = LengthSampler(dataset.counts, 7, seed=3)
+    sampler = LengthSampler(dataset.sequence_lengths, 7, seed=3)
     plain, made = batches(dataset, sampler), batches(dataset, sampler, pin_memory=True)
     assert len(plain) == len(made) == len(sampler)
     for one, other in zip(plain, made, strict=True):

@@ -26,8 +26,8 @@ from laconic.ngrams.hashed import mixed
 from laconic.ngrams.in_place import LocalNgrams
 from laconic.nn import GrammarModel, ModelConfig, ModelError
 from laconic.nn.levels import sum_levels
-from laconic.nn.local import LocalVectors
-from laconic.nn.sums import weighted_sums
+from laconic.nn.ngram_vectors import NgramVectors
+from laconic.nn.weighted_sums import weighted_sums
 from laconic.training.data import Labels, Part
 from laconic.training.loop import Progress, train
 from laconic.training.run import Run
@@ -120,16 +120,16 @@ def test_what_cannot_be_told(letters: int, buckets: int) -> None:
 
 def test_long_symbols_do_not_drown_others() -> None:
     torch.manual_seed(0)
-    model = LocalVectors(1000, 8, 8)
+    model = NgramVectors(1000, 8, 8)
     for text in ("x" * 3000, "GET /index.html 200\n" * 300):
-        batch = collate(compress_many([text]), local=LocalNgrams(7, 1000))
+        batch = collate(compress_many([text]), in_place=LocalNgrams(7, 1000))
         assert int(batch.node_lengths[batch.symbols].max()) > 500
         with torch.no_grad():
             assert model(batch).abs().max() < 2
 
 
-def plainly(model: LocalVectors, forest: Forest, letters: int) -> Tensor:
-    """What LocalVectors returns, from the texts, at all places: [B, T, output_size]."""
+def plainly(model: NgramVectors, forest: Forest, letters: int) -> Tensor:
+    """What NgramVectors returns, from the texts, at all places: [B, T, output_size]."""
     counts = np.diff(forest.sequence_offsets)
     longest = int(counts.max(initial=1))
     sums = model.table.new_zeros(len(forest), longest, model.table.shape[1])
@@ -149,9 +149,9 @@ def plainly(model: LocalVectors, forest: Forest, letters: int) -> Tensor:
 @given(st.lists(st.text("ab", max_size=60), min_size=1, max_size=4), st.sampled_from(CODECS))
 def test_vectors_and_their_gradients(texts: list[str], codec: CodecName) -> None:
     torch.manual_seed(0)
-    model = LocalVectors(20, 3, 4).double()
+    model = NgramVectors(20, 3, 4).double()
     grammars = compress_many(texts, codec)
-    batch = collate(grammars, local=LocalNgrams(3, 20))
+    batch = collate(grammars, in_place=LocalNgrams(3, 20))
     found = []
     for made in (model(batch), plainly(model, plant(grammars), 3)):
         made = made * batch.mask[..., None]  # What stands in the padding means nothing.
@@ -175,25 +175,25 @@ def test_sums_have_the_gradients_of_finite_differences() -> None:
 
 def test_dropout_leaves_out_and_makes_up_for_it() -> None:
     torch.manual_seed(0)
-    batch = collate(compress_many(["abracadabra" * 20], "none"), local=LocalNgrams(4, 50))
-    assert batch.local is not None
-    model = LocalVectors(50, 2, 2, dropout=0.5)
+    batch = collate(compress_many(["abracadabra" * 20], "none"), in_place=LocalNgrams(4, 50))
+    assert batch.in_place is not None
+    model = NgramVectors(50, 2, 2, dropout=0.5)
     torch.nn.init.ones_(model.table)
-    entries = len(batch.local.places)
+    entries = len(batch.in_place.places)
     with torch.no_grad():
-        found = model._sums(batch.local.place_buckets, batch.local.places, 220)[:, 0]
+        found = model._sums(batch.in_place.place_buckets, batch.in_place.places, 220)[:, 0]
     assert set(found.tolist()) <= {2.0 * k for k in range(4)}
     assert 0.9 * entries < float(found.sum()) < 1.1 * entries
     model.eval()
     with torch.no_grad():
-        found = model._sums(batch.local.place_buckets, batch.local.places, 220)[:, 0]
+        found = model._sums(batch.in_place.place_buckets, batch.in_place.places, 220)[:, 0]
     assert float(found.sum()) == entries
 
 
 def test_ngrams_without_a_row_say_nothing() -> None:
     torch.manual_seed(0)
-    batch = collate(compress_many(["abab", "xyz"]), local=LocalNgrams(2, 30))
-    model = LocalVectors(30, 3, 4, rows=2).double()
+    batch = collate(compress_many(["abab", "xyz"]), in_place=LocalNgrams(2, 30))
+    model = NgramVectors(30, 3, 4, rows=2).double()
     silent = model(batch)
     assert torch.allclose(silent, silent[0, 0].expand_as(silent)), "before it has learned"
     with pytest.raises(ValueError, match="3 buckets are known, and there are 2 rows"):
@@ -202,7 +202,7 @@ def test_ngrams_without_a_row_say_nothing() -> None:
     known = torch.zeros(30, dtype=torch.bool)
     known[[ab, ba]] = True
     model.learn(known)
-    every = LocalVectors(30, 3, 4).double()
+    every = NgramVectors(30, 3, 4).double()
     every.load_state_dict({**model.state_dict(), "table": torch.zeros(30, 3)}, strict=False)
     with torch.no_grad():
         every.table[sorted([ab, ba])] = model.table[1:]
@@ -225,10 +225,12 @@ def small_model(**changes: Any) -> GrammarModel:
 @pytest.mark.parametrize("codec", CODECS)
 def test_merging_and_batch_mates_change_nothing(composer: str, codec: CodecName) -> None:
     model = small_model(composer=composer).double().eval()
-    grammars, local = compress_many(TEXTS, codec), model.config.local
-    merged = model(collate(grammars, local=local))
-    assert torch.allclose(model(collate(grammars, merge=False, local=local)), merged, atol=1e-10)
-    alone = [model(collate(grammars[i : i + 1], local=local)) for i in range(len(TEXTS))]
+    grammars, ngrams = compress_many(TEXTS, codec), model.config.in_place
+    merged = model(collate(grammars, in_place=ngrams))
+    assert torch.allclose(
+        model(collate(grammars, merge=False, in_place=ngrams)), merged, atol=1e-10
+    )
+    alone = [model(collate(grammars[i : i + 1], in_place=ngrams)) for i in range(len(TEXTS))]
     assert torch.allclose(torch.cat(alone), merged, atol=1e-10)
     plain = GrammarModel(replace(model.config, local_ngrams=0)).double().eval()
     plain.load_state_dict(
@@ -240,11 +242,11 @@ def test_merging_and_batch_mates_change_nothing(composer: str, codec: CodecName)
 @pytest.mark.parametrize("sequence_model", ["lstm", "cnn"])
 def test_no_documents_give_no_outputs(sequence_model: str) -> None:
     model = small_model(sequence_model=sequence_model)
-    assert model(collate(compress_many([]), local=model.config.local)).shape == (0, 2)
+    assert model(collate(compress_many([]), in_place=model.config.in_place)).shape == (0, 2)
 
 
 def test_a_batch_without_them_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"local=model\.config\.local"):
+    with pytest.raises(ModelError, match=r"in_place=model\.config\.in_place"):
         small_model()(collate(compress_many(TEXTS)))
 
 
@@ -261,7 +263,7 @@ def test_settings_that_cannot_be(wrong: dict[str, Any]) -> None:
 
 def test_a_model_that_only_counts_has_none() -> None:
     config = ModelConfig(**(SMALL | {"model": "ngram"}))
-    assert config.local is None
+    assert config.in_place is None
     assert [name for name, _ in GrammarModel(config).named_parameters()] == [
         "bag.table",
         "bag.bias",
@@ -272,7 +274,7 @@ def test_saved_and_told_of(tmp_path: Path) -> None:
     model = small_model().eval()
     model.save_pretrained(tmp_path)
     loaded = GrammarModel.from_pretrained(tmp_path)
-    batch = collate(compress_many(TEXTS), local=loaded.config.local)
+    batch = collate(compress_many(TEXTS), in_place=loaded.config.in_place)
     assert torch.equal(loaded(batch), model(batch))
     assert (
         "n-grams of up to 3 letters that end in each symbol" in (tmp_path / "README.md").read_text()
@@ -295,7 +297,7 @@ def test_prediction_and_explanation() -> None:
     labels, grammars = Labels.of(["no", "yes"]), compress_many(TEXTS)
     corpus = Corpus.from_documents(TEXTS)
     with torch.no_grad():
-        wanted = model(collate(grammars, local=model.config.local)).numpy()
+        wanted = model(collate(grammars, in_place=model.config.in_place)).numpy()
     for options in ({}, {"batch_size": 2, "workers": 1}, {"budget": 9, "cache": 100}):
         predictor = Predictor(model, labels, corpus.codec, corpus.alphabet, "cpu", **options)
         np.testing.assert_allclose(predictor.outputs(TEXTS), wanted, atol=1e-6)
@@ -373,7 +375,7 @@ def test_what_training_does_not_know_says_nothing() -> None:
     corpus = Corpus.from_documents(texts, [0, 1] * 10)
     local = train(corpus, replace(TINY, local_ngrams=1)).model.local
     assert local is not None
-    batch = collate(compress_many(["QQ", "", "good"], "none"), local=LocalNgrams(1, 2000))
+    batch = collate(compress_many(["QQ", "", "good"], "none"), in_place=LocalNgrams(1, 2000))
     with torch.no_grad():
         told = local.eval()(batch)
     assert torch.equal(told[0, 0], told[1, 0]), "as where there is nothing"

@@ -121,7 +121,7 @@ def test_captured_steps_are_steps(codec: str, composer: str) -> None:
     data = kjv(300, codec)
     model = small_model(composer=composer).cuda()
     step, predict = captured_training(model), captured_inference(model)
-    sampler = LengthSampler(data.counts, 24, seed=3)
+    sampler = LengthSampler(data.sequence_lengths, 24, seed=3)
     for epoch in range(2):
         sampler.set_epoch(epoch)
         for batch in batches(data, sampler, pin_memory=True):
@@ -149,7 +149,7 @@ def reading_model(data: GrammarDataset) -> GrammarModel:
     model = small_model(local_ngrams=4, local_dropout=0.0, **sizes)
     assert model.local is not None
     model.local.learn(torch.arange(500) % 5 > 0)  # training, too, gives rows to some
-    data.local = model.config.local
+    data.in_place = model.config.in_place
     return model
 
 
@@ -162,7 +162,7 @@ def test_captured_steps_see_ngrams_as_others_do(kind: str) -> None:
     model = model.cuda()
     assert_close(gradients(model, small.to("cuda")), wanted, 1e-4)
     step, predict = captured_training(model), captured_inference(model)
-    sampler = LengthSampler(data.counts, 24, seed=3)
+    sampler = LengthSampler(data.sequence_lengths, 24, seed=3)
     for batch in batches(data, sampler, pin_memory=True):
         assert_captured(model, step, predict, batch)
     # A batch whose n-grams outgrow the graph of its shape is captured again.
@@ -171,7 +171,9 @@ def test_captured_steps_see_ngrams_as_others_do(kind: str) -> None:
         [str(n) * 20 + "".join(map(chr, range(40, 100))) for n in range(8)],
     ):
         grammars = compress_many(texts, "none")
-        batch = collate(grammars, [0, 1] * 4, counted=data.counted, local=data.local).to("cuda")
+        batch = collate(grammars, [0, 1] * 4, counted=data.counted, in_place=data.in_place).to(
+            "cuda"
+        )
         step(batch)
         found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
         assert_close(found, gradients(model, batch), 1e-4)

@@ -64,7 +64,7 @@ def test_a_batch_in_a_larger_one_is_the_same_to_a_model(
     if model.local is not None and rows is not None:
         model.local.learn(torch.arange(30) % 3 > 0)
     one, other = (
-        collate(compress_many(t), [0] * count, counted=config.counted, local=config.local)
+        collate(compress_many(t), [0] * count, counted=config.counted, in_place=config.in_place)
         for t in (texts, others)
     )
     large = roomy(one, [other])

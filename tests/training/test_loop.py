@@ -25,10 +25,10 @@ from laconic.nn import GrammarModel, pretrained
 from laconic.training.checkpoint import CheckpointError, Checkpoints
 from laconic.training.data import LabelError, Labels, Part, RowSampler, split
 from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
+from laconic.training.new_model import new_model
 from laconic.training.run import Run, RunError
 from laconic.training.schedule import learning_rate
 from laconic.training.settings import ConfigError, TrainingConfig
-from laconic.training.start import new_model
 
 TINY = TrainingConfig(embedding_size=16, width=16, epochs=3, batch_size=16, dropout=0.2, seed=5)
 TIMES = ("seconds", "documents_per_s", "peak_memory_mb")
@@ -126,11 +126,11 @@ def test_accumulated_and_resumed(corpus: Corpus, tmp_path: Path) -> None:
 def test_the_largest_batch_is_one_of_the_epoch(corpus: Corpus) -> None:
     dataset = GrammarDataset(corpus.grammars)
     chosen = np.arange(1, 100, 3)
-    sampler = LengthSampler(dataset.counts[chosen], 8, seed=2)
+    sampler = LengthSampler(dataset.sequence_lengths[chosen], 8, seed=2)
     batches = RowSampler(sampler, chosen, seed=4)
     largest = batches.largest()
-    sizes = [len(rows) * dataset.counts[rows].max() for rows in batches]
-    assert len(largest) * dataset.counts[largest].max() == max(sizes)
+    sizes = [len(rows) * dataset.sequence_lengths[rows].max() for rows in batches]
+    assert len(largest) * dataset.sequence_lengths[largest].max() == max(sizes)
     assert list(largest) in [list(rows) for rows in batches]
     assert isinstance(largest, Rows)
     assert largest.seed == (4, 0)
@@ -143,7 +143,7 @@ def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:
     trained = train(corpus, config, weights=np.linspace(0.5, 2, len(corpus)))
     labels = Labels.of(corpus.labels)
     dataset = GrammarDataset(corpus, labels.numbers(corpus.labels))
-    groups = list(LengthSampler(dataset.counts, 7, seed=config.seed))
+    groups = list(LengthSampler(dataset.sequence_lengths, 7, seed=config.seed))
     rows = [groups[n : n + 4] for n in range(0, len(groups), 4)]
     assert len(rows[-1]) < 4
     torch.manual_seed(config.seed)

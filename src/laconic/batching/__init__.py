@@ -5,7 +5,7 @@ from laconic.errors import needs
 with needs("a batch for training", "train"):
     import torch  # noqa: F401
 
-from laconic.batching.batch import Bag, Batch, Local, collate
+from laconic.batching.batch import Bag, Batch, NgramsInPlace, collate
 from laconic.batching.dataset import GrammarDataset, Rows
 from laconic.batching.loader import batches
 from laconic.batching.sampler import LengthSampler
@@ -15,7 +15,7 @@ __all__ = [
     "Batch",
     "GrammarDataset",
     "LengthSampler",
-    "Local",
+    "NgramsInPlace",
     "Rows",
     "batches",
     "collate",

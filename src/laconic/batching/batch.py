@@ -19,7 +19,7 @@ from laconic.ngrams.hashed import Counted, mixed
 from laconic.ngrams.in_place import LocalNgrams
 from laconic.show import several
 
-__all__ = ["Bag", "Batch", "Local", "collate"]
+__all__ = ["Bag", "Batch", "NgramsInPlace", "collate"]
 
 
 class Bag(NamedTuple):
@@ -33,7 +33,7 @@ class Bag(NamedTuple):
     """float32 [K]: how often."""
 
 
-class Local(NamedTuple):
+class NgramsInPlace(NamedTuple):
     """N-grams in their places (laconic.ngrams.in_place), each in a bucket."""
 
     nodes: Tensor
@@ -61,7 +61,7 @@ class Batch:
     level_offsets: tuple[int, ...]
     symbols: Tensor
     """int32 [B, T], in nodes, 0 after the end; T is the longest document's, at least 1."""
-    counts: Tensor
+    sequence_lengths: Tensor
     """int64 [B]: symbols of each document, may be 0."""
     node_lengths: Tensor
     """int64 [alphabet_size + M]: terminals that each node stands for, 2^63 - 1 means more."""
@@ -73,14 +73,14 @@ class Batch:
     """int64 [B]: which documents of the dataset these are."""
     bag: Bag | None = None
     """Their n-grams and phrases, for models that count them."""
-    local: Local | None = None
+    in_place: NgramsInPlace | None = None
     """Where their n-grams stand, for models that read them in their places."""
 
     @property
     def mask(self) -> Tensor:
         """Where there are symbols and no padding, bool [B, T]; computed each time."""
-        places = torch.arange(self.symbols.shape[1], device=self.counts.device)
-        return places < self.counts.unsqueeze(1)
+        places = torch.arange(self.symbols.shape[1], device=self.sequence_lengths.device)
+        return places < self.sequence_lengths.unsqueeze(1)
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> Batch:
         """Return the batch with its tensors on a device; `non_blocking` is for pinned ones."""
@@ -96,8 +96,8 @@ class Batch:
             fields[name] = change(value) if isinstance(value, Tensor) else value
         if self.bag is not None:
             fields["bag"] = Bag(*map(change, self.bag))
-        if self.local is not None:
-            fields["local"] = Local(*map(change, self.local))
+        if self.in_place is not None:
+            fields["in_place"] = NgramsInPlace(*map(change, self.in_place))
         return Batch(**fields)
 
     def __len__(self) -> int:
@@ -119,30 +119,30 @@ def collate(
     rows: Numbers | None = None,
     merge: bool = True,
     counted: Counted | None = None,
-    local: LocalNgrams | None = None,
+    in_place: LocalNgrams | None = None,
 ) -> Batch:
     """Return grammars as one batch on the CPU, which shares no memory with them.
 
     `labels` [B] or [B, K] and `rows` [B] go along: labels as int64 if they are integers in one
     dimension, as float32 otherwise. Without `merge`, equal rules of documents stay apart. With
-    `counted`, the batch has a bag of their n-grams and phrases, with `local` the places of their
-    n-grams. Raises ValueError for other counts than the documents'. O(rules + B * T +
+    `counted`, the batch has a bag of their n-grams and phrases, with `in_place` the places of their
+    n-grams. Raises ValueError for other numbers than the documents'. O(rules + B * T +
     alphabet_size), and what counting takes.
 
     >>> from laconic import compress_many
     >>> batch = collate(compress_many(["abab", "", "xababab"]), labels=[1, 0, 1])
     >>> batch
     <Batch: 3 documents of up to 4 symbols, 1 node on 1 level, cpu>
-    >>> batch.symbols.tolist(), batch.counts.tolist()
+    >>> batch.symbols.tolist(), batch.sequence_lengths.tolist()
     ([[256, 256, 0, 0], [0, 0, 0, 0], [120, 256, 256, 256]], [2, 0, 4])
     >>> batch.children.tolist(), batch.node_lengths[[97, 256]].tolist(), batch.level_offsets
     ([[97, 98]], [1, 2], (0, 1))
     """
     forest = plant(grammars, merge)
     size, documents = forest.alphabet_size, len(forest)
-    counts = np.diff(forest.sequence_offsets)
-    symbols = np.zeros((documents, counts.max(initial=1)), np.int32)
-    symbols[np.arange(symbols.shape[1]) < counts[:, None]] = forest.sequence
+    lengths = np.diff(forest.sequence_offsets)
+    symbols = np.zeros((documents, lengths.max(initial=1)), np.int32)
+    symbols[np.arange(symbols.shape[1]) < lengths[:, None]] = forest.sequence
     hashes = np.concatenate([_terminal_hashes(size), forest.hashes])
     return Batch(
         alphabet_size=size,
@@ -150,13 +150,13 @@ def collate(
         children=torch.from_numpy(forest.children.copy()),
         level_offsets=tuple(forest.level_offsets.tolist()),
         symbols=torch.from_numpy(symbols),
-        counts=torch.from_numpy(counts),
+        sequence_lengths=torch.from_numpy(lengths),
         node_lengths=torch.from_numpy(np.concatenate([np.ones(size, np.int64), forest.lengths])),
         node_hashes=torch.from_numpy(hashes.view(np.int64)),
         labels=None if labels is None else as_labels(labels, documents),
         rows=None if rows is None else _rows(rows, documents),
         bag=None if counted is None else bag_of(grammars, counted),
-        local=None if local is None else _local(forest, local),
+        in_place=None if in_place is None else _in_place(forest, in_place),
     )
 
 
@@ -172,10 +172,10 @@ def bag_of(grammars: Grammars, counted: Counted, threads: int | None = None) -> 
     )
 
 
-def _local(forest: Forest, local: LocalNgrams) -> Local:
-    placed = local.of(forest)
+def _in_place(forest: Forest, ngrams: LocalNgrams) -> NgramsInPlace:
+    placed = ngrams.of(forest)
     arrays = placed.nodes, placed.node_buckets, placed.places, placed.place_buckets
-    return Local(*(torch.from_numpy(each.astype(np.int64)) for each in arrays))
+    return NgramsInPlace(*(torch.from_numpy(each.astype(np.int64)) for each in arrays))
 
 
 def _terminal_hashes(alphabet_size: int) -> npt.NDArray[np.uint64]:

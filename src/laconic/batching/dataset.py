@@ -40,16 +40,16 @@ class GrammarDataset(Dataset[Batch]):
 
     >>> from laconic import compress_many
     >>> dataset = GrammarDataset(compress_many(["abab", "banana", "abc"]), labels=[0, 1, 0])
-    >>> dataset.counts.tolist()
+    >>> dataset.sequence_lengths.tolist()
     [2, 4, 3]
     >>> batch = dataset.__getitems__([2, 0])
-    >>> batch.rows.tolist(), batch.labels.tolist(), batch.counts.tolist()
+    >>> batch.rows.tolist(), batch.labels.tolist(), batch.sequence_lengths.tolist()
     ([2, 0], [0, 0], [3, 2])
     """
 
     counted: Counted | None = None
     """What of n-grams and phrases goes into batches; a model's config says what it needs."""
-    local: LocalNgrams | None = None
+    in_place: LocalNgrams | None = None
     """Which n-grams batches tell the places of; a model's config says so, too."""
     dropout = 0.0
     """Share of symbols that rows with a seed (Rows) have expanded at random."""
@@ -69,7 +69,7 @@ class GrammarDataset(Dataset[Batch]):
         self.merge = merge
 
     @property
-    def counts(self) -> Int64s:
+    def sequence_lengths(self) -> Int64s:
         """The symbols of each document's sequence, int64 [N]: what LengthSampler wants."""
         return np.diff(self.grammars.sequence_offsets)
 
@@ -88,7 +88,7 @@ class GrammarDataset(Dataset[Batch]):
         read = grammars
         if self.dropout and isinstance(rows, Rows):
             read = expand_at_random(grammars, self.dropout, rows.seed, places)
-        batch = collate(read, labels, places, self.merge, local=self.local)
+        batch = collate(read, labels, places, self.merge, in_place=self.in_place)
         if self.counted is None:
             return batch
         # Of the documents as they are: their n-grams are the same, but phrases would change.

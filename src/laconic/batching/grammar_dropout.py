@@ -37,13 +37,13 @@ def expand_at_random(
         raise InputError(f"share must be from 0 to 0.5, not {share}")
     size, rules, firsts = grammars.alphabet_size, grammars.rules, grammars.rule_offsets[:-1]
     sequence = grammars.sequence
-    counts = np.diff(grammars.sequence_offsets)
-    documents = np.repeat(np.arange(len(grammars)), counts)
+    lengths = np.diff(grammars.sequence_offsets)
+    documents = np.repeat(np.arange(len(grammars)), lengths)
     start = np.zeros(1, np.uint64)
     for number in seed:
         start = _mixed(start ^ np.uint64(number))
     of_documents = _mixed(start + np.asarray(rows).astype(np.uint64))
-    places = np.arange(len(sequence)) - np.repeat(grammars.sequence_offsets[:-1], counts)
+    places = np.arange(len(sequence)) - np.repeat(grammars.sequence_offsets[:-1], lengths)
     keys = _mixed(of_documents[documents] + places.astype(np.uint64))
     fresh = np.ones(len(sequence), bool)
     limit = np.uint64(share * 2**64)

@@ -22,17 +22,17 @@ Numbers: TypeAlias = npt.ArrayLike | Tensor
 class LengthSampler(Sampler[list[int]]):
     """Yields the rows of one batch after another, documents of similar length together.
 
-    `counts` (int [N]) are the symbols of each document. The documents are sorted by length and cut
+    `lengths` (int [N]) are the symbols of each document. The documents are sorted by length and cut
     into batches: evenly into the fewest of at most `batch_size`, so that sizes differ by one at
     most; or, with `budget`, each as large as it can be with documents times the longest (what
     padding leaves to compute) at most `budget` and at most `batch_size` documents. A document
     longer than the budget is a batch alone.
 
-    With `shuffle`, keys counts * u, u uniform in [1, 1 + jitter], are sorted instead, ties at
+    With `shuffle`, keys lengths * u, u uniform in [1, 1 + jitter], are sorted instead, ties at
     random, and the batches come in random order. Cuts are made as if the p-th shortest document
-    had (1 + jitter) times its count, so that every epoch has as many batches and the budget holds.
-    Proof: each key is at most (1 + jitter) times its count, so the p-th smallest key is at most
-    (1 + jitter) times the p-th smallest count; and a document's count is at most its key.
+    had (1 + jitter) times its length, so that every epoch has as many batches and the budget holds.
+    Proof: each key is at most (1 + jitter) times its length, so the p-th smallest key is at most
+    (1 + jitter) times the p-th smallest length; and a document's length is at most its key.
 
     An epoch is made from `seed` and its number alone, on any machine. `documents` takes that many
     at random, without repeats, for each epoch, and cuts anew.
@@ -54,7 +54,7 @@ class LengthSampler(Sampler[list[int]]):
 
     def __init__(
         self,
-        counts: Numbers,
+        lengths: Numbers,
         batch_size: int = 126,
         *,
         budget: int | None = None,
@@ -65,8 +65,8 @@ class LengthSampler(Sampler[list[int]]):
         processes: int = 1,
         documents: int | None = None,
     ) -> None:
-        self.counts = _counts(counts)
-        total = len(self.counts)
+        self.lengths = _checked(lengths)
+        total = len(self.lengths)
         if batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}")
         if budget is not None and budget < 1:
@@ -94,13 +94,13 @@ class LengthSampler(Sampler[list[int]]):
         workers ask the sampler for batches ahead of that. ValueError for more than there are.
         """
         rng = np.random.default_rng([self.seed, epoch])
-        order = rng.permutation(len(self.counts))[: self.documents]
+        order = rng.permutation(len(self.lengths))[: self.documents]
         if not self.shuffle:
             order.sort()
-        counts, jitter = self.counts[order], self.jitter if self.shuffle else 0.0
+        lengths, jitter = self.lengths[order], self.jitter if self.shuffle else 0.0
         # Not uniform(1, 1 + jitter): like this, rounding makes no key larger than its cap.
-        keys = counts * (1 + jitter * rng.random(len(order)))
-        caps = np.sort(counts * (1 + jitter))
+        keys = lengths * (1 + jitter * rng.random(len(order)))
+        caps = np.sort(lengths * (1 + jitter))
         if self.budget is None:
             cuts = self._even_cuts(len(order))
         else:
@@ -145,10 +145,10 @@ class LengthSampler(Sampler[list[int]]):
         return np.array([*cuts, len(caps)] if len(caps) else cuts, np.int64)
 
 
-def _counts(counts: Numbers) -> Int64s:
-    array = np.asarray(counts)
+def _checked(lengths: Numbers) -> Int64s:
+    array = np.asarray(lengths)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise TypeError("counts must be integers in one dimension")
+        raise TypeError("lengths must be integers in one dimension")
     if array.size and array.min() < 0:
-        raise InputError(f"document {int(array.argmin())} has a negative count")
+        raise InputError(f"document {int(array.argmin())} has a negative length")
     return array.astype(np.int64)

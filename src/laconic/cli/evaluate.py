@@ -89,9 +89,9 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
     import numpy as np
 
     from laconic.corpus import Corpus
+    from laconic.training.accelerator import accelerator_for, told_of_memory
     from laconic.training.data import Part, numbered
     from laconic.training.loop import outputs_of
-    from laconic.training.machine import accelerator_for, told_of_memory
     from laconic.training.metrics import evaluate_outputs
     from laconic.training.run import Run
 

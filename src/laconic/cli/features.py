@@ -254,8 +254,9 @@ def _blocks(
     from laconic.alphabet import AlphabetError
     from laconic.formats import at_its_row
 
-    if opened.corpus is not None or held is not None:
-        yield from vectorizer.transform_batches(opened.corpus if held is None else held)
+    whole = opened.corpus if held is None else held
+    if whole is not None:
+        yield from vectorizer.transform_batches(whole)
         return
     for part in opened.parts():
         try:

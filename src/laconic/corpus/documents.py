@@ -6,18 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, TypeAlias
 
-from laconic.alphabet import BYTES_LIKE
+from laconic.alphabet import BYTES_LIKE, Document
 from laconic.corpus import Corpus
 from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 
-__all__ = ["Documents", "documents_of", "is_missing"]
+__all__ = ["DocumentSource", "documents_of", "is_missing"]
 
-Documents: TypeAlias = Any  # documents_of says what it may be
+DocumentSource: TypeAlias = Corpus | Grammars | Iterable[Document] | Iterable[Grammar]
+"""Documents in any container; an Arrow array or a pandas Series of texts is an iterable, too."""
+
 _MISSING = ("nan", "<NA>", "NaT")  # how NumPy's and pandas' missing values spell themselves
 
 
-def documents_of(X: Documents, first: int = 0) -> Corpus | Grammars | list[Any]:
+def documents_of(X: DocumentSource, first: int = 0) -> Corpus | Grammars | list[Any]:
     """Return documents as what can be compressed or read: a list, array or Series of str or bytes.
 
     A Corpus or Grammars stay what they are. Raises TypeError or ValueError with the cure for
@@ -30,7 +32,8 @@ def documents_of(X: Documents, first: int = 0) -> Corpus | Grammars | list[Any]:
     dimensions = getattr(X, "ndim", 1)
     if dimensions != 1:
         raise InputError(
-            f"Expected documents in one dimension, got {dimensions}: shape {list(X.shape)}; "
+            f"Expected documents in one dimension, got {dimensions}: shape "
+            f"{list(getattr(X, 'shape', ()))}; "
             "pass one text for each document, such as one column, X[:, 0] or frame['text']"
         )
     if isinstance(X, Mapping | Set) or not isinstance(X, Iterable):

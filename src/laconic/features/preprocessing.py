@@ -11,7 +11,7 @@ import numpy as np
 from laconic.alphabet import Alphabet, AlphabetError, Document, as_bytes, as_text
 from laconic.codecs import Codec, compress_many
 from laconic.corpus import Corpus
-from laconic.corpus.documents import Documents, documents_of
+from laconic.corpus.documents import DocumentSource, documents_of
 from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 from laconic.ngrams import Letters, letters
@@ -43,7 +43,9 @@ class Preprocessing:
     reverse_complement: bool
     threads: int | None
 
-    def whole(self, source: Documents) -> tuple[int, Iterable[Grammars], Letters, Alphabet | None]:
+    def whole(
+        self, source: DocumentSource
+    ) -> tuple[int, Iterable[Grammars], Letters, Alphabet | None]:
         """Return how many documents there are, their grammars, and what a Block has beside them.
 
         A corpus is read row group by row group. Raises as documents_of, compress_many and letters.
@@ -58,7 +60,7 @@ class Preprocessing:
         grammars, read, over = self._compressed(documents, 0)
         return len(documents), [grammars], read, over
 
-    def blocks(self, source: Documents) -> Iterator[Block]:
+    def blocks(self, source: DocumentSource) -> Iterator[Block]:
         """Yield some documents at a time, in order; an iterator or a corpus is held in part.
 
         Raises as whole does; errors number documents through all blocks.

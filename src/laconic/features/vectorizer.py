@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from laconic.alphabet import Alphabet, as_alphabet
 from laconic.codecs import Codec, CodecName, as_codec
-from laconic.corpus.documents import Documents, documents_of
+from laconic.corpus.documents import DocumentSource, documents_of
 from laconic.errors import InputError, needs
 from laconic.features.preprocessing import Preprocessing
 from laconic.features.weights import weights
@@ -141,7 +141,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             raise AttributeError("vocabulary_ is there after fit, and not with n_features")
         return {name: column for column, name in enumerate(self.ngrams_.names())}
 
-    def fit(self, X: Documents, y: Any = None) -> GrammarVectorizer:
+    def fit(self, X: DocumentSource, y: Any = None) -> GrammarVectorizer:
         """Learn the n-grams and their document frequencies, as far as they are to be learned.
 
         A corpus is read row group by row group. O(symbols of the grammars) time for a fixed range.
@@ -153,7 +153,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             self._learn(X, counted=False)
         return self
 
-    def fit_transform(self, X: Documents, y: Any = None) -> csr_matrix:
+    def fit_transform(self, X: DocumentSource, y: Any = None) -> csr_matrix:
         """Return what fit and then transform would, in little more time than one of them."""
         self._check()
         if self._stateless:
@@ -162,7 +162,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         counts = self._learn(documents, counted=True)
         return self.transform(documents) if counts is None else self._weighed(counts)
 
-    def transform(self, X: Documents) -> csr_matrix:
+    def transform(self, X: DocumentSource) -> csr_matrix:
         """Return the features of the documents, CSR [N, columns], columns sorted in every row.
 
         Raises NotFittedError before fit, unless n-grams are hashed or given; otherwise as fit.
@@ -172,7 +172,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             return csr_matrix((0, self._width), dtype=self._dtype)
         return blocks[0] if len(blocks) == 1 else vstack(blocks, format="csr")
 
-    def transform_batches(self, source: Documents) -> Iterator[csr_matrix]:
+    def transform_batches(self, source: DocumentSource) -> Iterator[csr_matrix]:
         """Yield the features of some documents at a time, in order: the rows of transform.
 
         Takes what transform takes, and iterators, of which a part is held at a time; a corpus is
@@ -260,7 +260,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             self.threads,
         )
 
-    def _learn(self, X: Documents, counted: bool) -> Counts | None:
+    def _learn(self, X: DocumentSource, counted: bool) -> Counts | None:
         """Learn from the documents, and return their counts if they are wanted and at hand."""
         if self.n_features is not None or self.vocabulary is not None:
             ngrams = None if self.n_features is not None else as_vocabulary(self.vocabulary)
@@ -292,7 +292,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         self._set(ngrams, documents, ngrams.document_frequency, alphabet)
         return counts
 
-    def _transformed(self, source: Documents) -> Iterator[csr_matrix]:
+    def _transformed(self, source: DocumentSource) -> Iterator[csr_matrix]:
         ngrams = None if self.n_features is not None else self.ngrams_
         learned = None if self._stateless else getattr(self, "alphabet_", None)
         for grammars, read, _ in self._preprocessing(learned).blocks(source):
@@ -300,7 +300,7 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             del grammars  # a block may be a part of all that was read
             yield self._weighed(counts)
 
-    def _weigh_known(self, X: Documents, ngrams: Vocabulary | None) -> None:
+    def _weigh_known(self, X: DocumentSource, ngrams: Vocabulary | None) -> None:
         """Learn the document frequencies of given or hashed columns."""
         if not self._idf:
             self._set(ngrams, 0, None)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from laconic.alphabet import Alphabet, Document
 from laconic.batching import Batch, GrammarDataset, LengthSampler, collate
+from laconic.corpus.documents import DocumentSource
 from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.counted_explanation import (
@@ -24,16 +25,16 @@ from laconic.inference.counted_explanation import (
     value_function,
 )
 from laconic.inference.phrase_table import Phrase, PhraseTable, symbol_lengths
-from laconic.inference.predictor import Documents, Predictor
+from laconic.inference.predictor import Predictor
 
-__all__ = ["Explanation", "Method", "Phrase", "Piece", "explain", "top_phrases"]
+__all__ = ["Explanation", "Method", "Phrase", "ScoredSymbol", "explain", "top_phrases"]
 
 Method: TypeAlias = Literal["gradient", "integrated"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ScoredSymbol:
     """One symbol of a document's sequence: what it stands for, where, and how much it did."""
 
     text: str
@@ -60,7 +61,7 @@ class Explanation:
     the letters of its occurrences.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ScoredSymbol, ...]
     target: Any
     """A class or a label; None for a regression."""
     prediction: Any
@@ -120,9 +121,9 @@ def explain(
     if steps < 1:
         raise InputError(f"steps must be at least 1, not {steps}")
     grammar = predictor.compress(document)
-    counted, local = predictor.model.config.counted, predictor.model.config.local
+    counted, in_place = predictor.model.config.counted, predictor.model.config.in_place
     alone = Grammars.concatenate([grammar])
-    batch = collate(alone, counted=counted, local=local).to(predictor.device)
+    batch = collate(alone, counted=counted, in_place=in_place).to(predictor.device)
     with predictor.evaluating():
         with torch.no_grad():
             outputs = predictor.model(batch)
@@ -171,11 +172,11 @@ def _read(
     else:
         slopes = _mean_slopes(predictor, alone, inputs, value_of, steps)
     scores = (slopes * inputs).sum(-1)[0].double().cpu().numpy()
-    return scores[: int(batch.counts[0])], nothing
+    return scores[: int(batch.sequence_lengths[0])], nothing
 
 
 def top_phrases(
-    predictor: Predictor, documents: Documents, per_class: int = 20, min_count: int = 5
+    predictor: Predictor, documents: DocumentSource, per_class: int = 20, min_count: int = 5
 ) -> dict[Any, list[Phrase]]:
     """Return the phrases that speak most for each class, by their mean score, best first.
 
@@ -262,13 +263,13 @@ def _mean_slopes(
         copies = replace(
             batch,
             symbols=batch.symbols.repeat(len(scale), 1),
-            counts=batch.counts.repeat(len(scale)),
+            sequence_lengths=batch.sequence_lengths.repeat(len(scale)),
         )
         total += _slopes(predictor, copies, scale * inputs, value_of).sum(0)
     return total / steps
 
 
-def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[Piece]:
+def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[ScoredSymbol]:
     size, sequence = grammar.alphabet_size, grammar.sequence.tolist()
     lengths = symbol_lengths(grammar)
     spell = _speller(grammar, alphabet)
@@ -279,7 +280,7 @@ def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[Pi
         if symbol >= size:
             middle = offset + int(lengths[grammar.rules[symbol - size, 0]])
             rule = spell(offset, middle), spell(middle, end)
-        yield Piece(spell(offset, end), offset, end - offset, score, symbol, rule)
+        yield ScoredSymbol(spell(offset, end), offset, end - offset, score, symbol, rule)
         offset = end
 
 
@@ -308,12 +309,12 @@ def _speller(grammar: Grammar, alphabet: Alphabet) -> Callable[[int, int], str]:
 def _scored(predictor: Predictor, grammars: Grammars) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Return scores of all symbols of all sequences for each output, [Σn', K], and their hashes."""
     dataset = GrammarDataset(grammars)
-    dataset.local = predictor.model.config.local
+    dataset.in_place = predictor.model.config.in_place
     outputs = predictor.model.config.outputs
     scores = np.empty((len(grammars.sequence), outputs))
     hashes = np.empty(len(grammars.sequence), np.int64)
     sampler = LengthSampler(
-        dataset.counts, predictor.batch_size, budget=predictor.budget, shuffle=False
+        dataset.sequence_lengths, predictor.batch_size, budget=predictor.budget, shuffle=False
     )
     for rows in sampler:
         batch = dataset.__getitems__(rows)

@@ -21,17 +21,15 @@ from laconic.batching import GrammarDataset, LengthSampler
 from laconic.batching.prefetch import ahead
 from laconic.codecs import Codec, compress_many
 from laconic.corpus import Corpus
+from laconic.corpus.documents import DocumentSource
 from laconic.errors import InputError, OutOfMemoryError
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.state_cache import CacheInfo, StateCache
 from laconic.nn import GrammarModel
+from laconic.training.accelerator import is_want_of_memory
 from laconic.training.data import Labels
-from laconic.training.machine import is_want_of_memory
 
-__all__ = ["Documents", "Predictor"]
-
-Documents: TypeAlias = Corpus | Grammars | Iterable[Document] | Iterable[Grammar]
-"""What can be predicted; an Arrow array or a pandas Series of texts is such an iterable, too."""
+__all__ = ["Predictor"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 _TEXT = (str, *BYTES_LIKE)
@@ -104,7 +102,7 @@ class Predictor:
         """The model's task: "classification", "multilabel" or "regression"."""
         return self.model.config.task
 
-    def outputs(self, documents: Documents) -> Floats:
+    def outputs(self, documents: DocumentSource) -> Floats:
         """Return what the model gives, float32 [N, outputs]: scores, or standardised values.
 
         Raises TypeError for what is no document, AlphabetError with the number of a document that
@@ -113,7 +111,7 @@ class Predictor:
         found = list(self.stream(self._chunks(documents)))
         return np.concatenate([np.zeros((0, self.model.config.outputs), np.float32), *found])
 
-    def probabilities(self, documents: Documents) -> npt.NDArray[np.float64]:
+    def probabilities(self, documents: DocumentSource) -> npt.NDArray[np.float64]:
         """Return the probability of each class, or of each label on its own, float64 [N, K].
 
         Raises ValueError for a regression, which has none.
@@ -121,7 +119,7 @@ class Predictor:
         self._check_probable()
         return self.probabilities_of(self.outputs(documents))
 
-    def predict(self, documents: Documents) -> list[Any]:
+    def predict(self, documents: DocumentSource) -> list[Any]:
         """Return the class of each document, the list of its labels, or its value."""
         return self.predictions_of(self.outputs(documents))
 
@@ -135,7 +133,7 @@ class Predictor:
         for grammars in ahead(self._compressed, _numbered(chunks), self.workers):
             yield self._outputs(grammars)
 
-    def grammars(self, documents: Documents) -> Iterator[Grammars]:
+    def grammars(self, documents: DocumentSource) -> Iterator[Grammars]:
         """Yield the documents as grammars, some at a time, compressed as the model's own were."""
         yield from ahead(self._compressed, _numbered(self._chunks(documents)), self.workers)
 
@@ -199,7 +197,7 @@ class Predictor:
         if self.task == "regression":
             raise InputError("a regression has no probabilities; use predict")
 
-    def _chunks(self, documents: Documents) -> Iterator[Any]:
+    def _chunks(self, documents: DocumentSource) -> Iterator[Any]:
         if isinstance(documents, Corpus):
             self.check_corpus(documents)
             return (grammars for _, _, grammars in documents.parts())
@@ -241,9 +239,11 @@ class Predictor:
 
     def _outputs(self, grammars: Grammars) -> Floats:
         dataset = GrammarDataset(grammars)
-        dataset.counted, dataset.local = self.model.config.counted, self.model.config.local
+        dataset.counted, dataset.in_place = self.model.config.counted, self.model.config.in_place
         dataset.threads = 1 if self.workers else None
-        sampler = LengthSampler(dataset.counts, self.batch_size, budget=self.budget, shuffle=False)
+        sampler = LengthSampler(
+            dataset.sequence_lengths, self.batch_size, budget=self.budget, shuffle=False
+        )
         results = np.empty((len(grammars), self.model.config.outputs), np.float32)
         with self.evaluating(), torch.no_grad():
             for batch in ahead(dataset.__getitems__, sampler, self.workers):

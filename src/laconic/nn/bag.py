@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from laconic.batching import Bag
 from laconic.errors import InputError
 from laconic.nn.config import ModelError
-from laconic.nn.sums import weighted_sums
+from laconic.nn.weighted_sums import weighted_sums
 
 __all__ = ["NgramBag"]
 

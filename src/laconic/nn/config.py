@@ -119,7 +119,7 @@ class ModelConfig:
         return Counted(self.ngrams, self.phrases, self.ngram_buckets)
 
     @property
-    def local(self) -> LocalNgrams | None:
+    def in_place(self) -> LocalNgrams | None:
         """Which n-grams batches must tell the places of, if any."""
         if not self.local_ngrams or not self.reads_sequences:
             return None

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from laconic.batching import Bag, Batch, Local
+from laconic.batching import Bag, Batch, NgramsInPlace
 from laconic.errors import InputError
 from laconic.nn.model import GrammarModel
 
@@ -114,7 +114,7 @@ class Captured:
         shape = len(batch), _padded_length(batch.symbols.shape[1])
         of_labels = None if labels is None else (labels.shape, labels.dtype)
         entries = _entries(batch)
-        key = (*shape, batch.alphabet_size, of_labels, batch.bag is None, batch.local is None)
+        key = (*shape, batch.alphabet_size, of_labels, batch.bag is None, batch.in_place is None)
         graph = self._graphs.pop(key, None)
         sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
         if graph is None or not _fits(sizes, graph.room) or not _fits(entries, graph.entries):
@@ -213,8 +213,8 @@ def _make_room(sizes: Sequence[int], before: Sequence[int]) -> list[int]:
 def _entries(batch: Batch) -> list[int]:
     """Return how many n-grams a batch counts, has within nodes, and across symbols."""
     counted = 0 if batch.bag is None else len(batch.bag.counts)
-    local = batch.local
-    return [counted, len(local.nodes) if local else 0, len(local.places) if local else 0]
+    here = batch.in_place
+    return [counted, len(here.nodes) if here else 0, len(here.places) if here else 0]
 
 
 def _static(
@@ -232,13 +232,13 @@ def _static(
         children=batch.children.new_zeros(nodes, 2),
         level_offsets=tuple(accumulate(room, initial=0)),
         symbols=batch.symbols.new_zeros(shape),
-        counts=torch.zeros_like(batch.counts),
+        sequence_lengths=torch.zeros_like(batch.sequence_lengths),
         node_lengths=batch.node_lengths.new_ones(batch.alphabet_size + nodes),
         node_hashes=batch.node_hashes.new_zeros(batch.alphabet_size + nodes),
         labels=None if batch.labels is None else torch.zeros_like(batch.labels),
         rows=None,
         bag=None if batch.bag is None else _empty_bag(batch.bag, len(batch), entries[0]),
-        local=None if batch.local is None else _empty_local(batch.local, entries[1:]),
+        in_place=None if batch.in_place is None else _empty_places(batch.in_place, entries[1:]),
     )
 
 
@@ -252,16 +252,16 @@ def _empty_bag(bag: Bag, documents: int, size: int) -> Bag:
     return Bag(places % documents, buckets, torch.zeros_like(places, dtype=torch.float32))
 
 
-def _empty_local(local: Local, sizes: Sequence[int]) -> Local:
+def _empty_places(ngrams: NgramsInPlace, sizes: Sequence[int]) -> NgramsInPlace:
     """Return so many entries of nodes and of places, spread likewise, which count nothing."""
     found: list[Tensor] = []
-    for size, into, buckets in zip(sizes, local[::2], local[1::2], strict=True):
+    for size, into, buckets in zip(sizes, ngrams[::2], ngrams[1::2], strict=True):
         if len(into):
             from_batch = torch.arange(size, device=into.device) % len(into)
             found += into[from_batch], ~buckets[from_batch]
         else:
             found += into.new_zeros(size), ~buckets.new_zeros(size)
-    return Local(*found)
+    return NgramsInPlace(*found)
 
 
 def _copy_in(static: Batch, batch: Batch) -> None:
@@ -282,7 +282,7 @@ def _copy_in(static: Batch, batch: Batch) -> None:
     static.symbols[:, length:].zero_()
     moved = places.index_select(0, batch.symbols.reshape(-1)).view(batch.symbols.shape)
     static.symbols[:, :length] = moved
-    static.counts.copy_(batch.counts)
+    static.sequence_lengths.copy_(batch.sequence_lengths)
     rows = places.long()
     static.node_lengths.index_copy_(0, rows, batch.node_lengths)
     static.node_hashes.index_copy_(0, rows, batch.node_hashes)
@@ -292,14 +292,14 @@ def _copy_in(static: Batch, batch: Batch) -> None:
         for room, values in zip(static.bag, batch.bag, strict=True):
             room[: len(values)] = values
         static.bag.counts[len(batch.bag.counts) :].zero_()
-    if static.local is not None and batch.local is not None:
-        moved_nodes = rows.index_select(0, batch.local.nodes)
-        fields = zip(static.local, batch.local._replace(nodes=moved_nodes), strict=True)
+    if static.in_place is not None and batch.in_place is not None:
+        moved_nodes = rows.index_select(0, batch.in_place.nodes)
+        fields = zip(static.in_place, batch.in_place._replace(nodes=moved_nodes), strict=True)
         for room, values in fields:
             room[: len(values)] = values
         for buckets, count in (
-            (static.local.node_buckets, len(batch.local.nodes)),
-            (static.local.place_buckets, len(batch.local.places)),
+            (static.in_place.node_buckets, len(batch.in_place.nodes)),
+            (static.in_place.place_buckets, len(batch.in_place.places)),
         ):
             # What an earlier batch left is room again.
             buckets[count:] = torch.where(buckets[count:] < 0, buckets[count:], ~buckets[count:])

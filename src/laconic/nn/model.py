@@ -17,7 +17,7 @@ from laconic.nn.bag import NgramBag
 from laconic.nn.composers import Composer, make_composer
 from laconic.nn.config import ModelConfig, ModelError
 from laconic.nn.levels import compose_levels
-from laconic.nn.local import LocalVectors
+from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.pooling import pooling
 from laconic.nn.sequence_models import sequence_model
 
@@ -48,7 +48,8 @@ class GrammarModel(nn.Module, ModelHubMixin):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.local: LocalVectors | None = None
+        # Named as its weights are in files.
+        self.local: NgramVectors | None = None
         if config.reads_sequences:
             try:
                 self._make_reader(config)
@@ -79,9 +80,9 @@ class GrammarModel(nn.Module, ModelHubMixin):
         self.length_embedding = _embedding(_LENGTHS, seen) if config.reads_lengths else None
         buckets = config.identity_buckets
         self.identity_embedding = _embedding(buckets, seen) if buckets else None
-        if local := config.local:
+        if ngrams := config.in_place:
             size, rows = config.local_size, config.local_rows
-            self.local = LocalVectors(local.buckets, size, seen, config.local_dropout, rows)
+            self.local = NgramVectors(ngrams.buckets, size, seen, config.local_dropout, rows)
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(read, config.outputs)
 
@@ -126,7 +127,7 @@ class GrammarModel(nn.Module, ModelHubMixin):
         mask = batch.mask
         lengths = batch.node_lengths.index_select(0, batch.symbols.reshape(-1)).view(mask.shape)
         offsets = lengths.cumsum(1) - lengths
-        read = self.sequence_model(inputs, mask, batch.counts, offsets)
+        read = self.sequence_model(inputs, mask, batch.sequence_lengths, offsets)
         outputs: Tensor = self.head(self.dropout(self.pooling(read, mask, lengths)))
         # Bfloat16 would round values to be predicted, and what they are compared with.
         return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
@@ -137,10 +138,10 @@ class GrammarModel(nn.Module, ModelHubMixin):
                 f"the model is for {self.config.alphabet_size} terminals, the batch has "
                 f"{batch.alphabet_size}; compress with the alphabet the model was trained with"
             )
-        if self.config.local is not None and batch.local is None:
+        if self.config.in_place is not None and batch.in_place is None:
             raise ModelError(
                 "the model reads n-grams in their places, and the batch has none: "
-                "pass local=model.config.local to collate, or set it on the dataset"
+                "pass in_place=model.config.in_place to collate, or set it on the dataset"
             )
 
     def _counted(self, batch: Batch) -> Tensor:

@@ -137,7 +137,7 @@ from laconic.nn import GrammarModel
 
 model = GrammarModel.from_pretrained("path/to/this/folder")
 grammars = ...  # laconic.compress_many(texts, ...), compressed as in training
-scores = model(collate(grammars, counted=model.config.counted, local=model.config.local))
+scores = model(collate(grammars, counted=model.config.counted, in_place=model.config.in_place))
 ```
 
 | setting | value |
@@ -154,7 +154,7 @@ def _told(config: ModelConfig) -> str:
         f"a composer\n(`{config.composer}`) computes a vector for every rule, a sequence model\n"
         f"(`{config.sequence_model}`) reads the compressed sequence"
     )
-    if config.local is not None:
+    if config.in_place is not None:
         read += f"\nand the n-grams of up to {config.local_ngrams} letters that end in each symbol"
     phrases = f" and of\nphrases of up to {config.phrases} symbols" if config.phrases else ""
     counted = f"a linear\nmodel scores the n-grams of up to {config.ngrams} letters{phrases}"

@@ -3,7 +3,7 @@
 Every model is called with the same four tensors and gives one vector per symbol:
 
 - inputs, float [B, T, input_size]: one vector per symbol, documents padded at their end;
-- mask, bool [B, T]: True on symbols; counts, int64 [B]: the symbols of each document, may be 0;
+- mask, bool [B, T]: True on symbols; lengths, int64 [B]: the symbols of each document, may be 0;
 - offsets, int64 [B, T]: where each symbol's expansion begins in the expanded document;
 - the result, float [B, T, output_size]. At padding it is finite and means nothing.
 
@@ -67,15 +67,15 @@ class Recurrent(nn.Module):
             kind(cell, size, width) for size in [input_size] + [self.output_size] * (layers - 1)
         )
 
-    def forward(self, inputs: Tensor, mask: Tensor, counts: Tensor, offsets: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, mask: Tensor, lengths: Tensor, offsets: Tensor) -> Tensor:
         """Read documents; see the module's docstring for the shapes."""
         x, padding = inputs.transpose(0, 1).contiguous(), ~mask.t()
         if self.direction == "backward":
-            x = _reverse(x, _reversal(counts, len(x)))
+            x = _reverse(x, _reversal(lengths, len(x)))
         for layer, reader in enumerate(self.readers):
-            x = reader(self.dropout(x) if layer else x, padding, counts)
+            x = reader(self.dropout(x) if layer else x, padding, lengths)
         if self.direction == "backward":
-            x = _reverse(x, _reversal(counts, len(x)))
+            x = _reverse(x, _reversal(lengths, len(x)))
         return x.transpose(0, 1)
 
 
@@ -86,7 +86,7 @@ class OneWay(nn.Module):
         super().__init__()
         self.reader = _ready_to_remember(cell(input_size, width))
 
-    def forward(self, x: Tensor, padding: Tensor, counts: Tensor) -> Tensor:
+    def forward(self, x: Tensor, padding: Tensor, lengths: Tensor) -> Tensor:
         """Return float [T, B, width] of float [T, B, input_size]."""
         return read(self.reader, x)
 
@@ -98,9 +98,9 @@ class EachWay(nn.Module):
         super().__init__()
         self.ahead, self.back = cell(input_size, width), cell(input_size, width)
 
-    def forward(self, x: Tensor, padding: Tensor, counts: Tensor) -> Tensor:
+    def forward(self, x: Tensor, padding: Tensor, lengths: Tensor) -> Tensor:
         """Return float [T, B, 2 * width] of float [T, B, input_size]."""
-        reversal = _reversal(counts, len(x))
+        reversal = _reversal(lengths, len(x))
         back = _reverse(read(self.back, _reverse(x, reversal)), reversal)
         return torch.cat([read(self.ahead, x), back], -1)
 
@@ -126,7 +126,7 @@ class BothWays(nn.Module):
         self.reader = _ready_to_remember(cell(input_size + self.flags, width, bidirectional=True))
         self._close_gates()
 
-    def forward(self, x: Tensor, padding: Tensor, counts: Tensor) -> Tensor:
+    def forward(self, x: Tensor, padding: Tensor, lengths: Tensor) -> Tensor:
         """Return float [T, B, 2 * width] of float [T, B, input_size]."""
         if self.training:
             self._close_gates()  # Weight decay would open them, little by little.
@@ -177,9 +177,9 @@ class Convolutional(nn.Module):
             for size in [input_size] + [width] * (layers - 1)
         )
 
-    def forward(self, inputs: Tensor, mask: Tensor, counts: Tensor, offsets: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, mask: Tensor, lengths: Tensor, offsets: Tensor) -> Tensor:
         """Read documents; see the module's docstring for the shapes."""
-        x = _reverse_batch(inputs, counts) if self.direction == "backward" else inputs
+        x = _reverse_batch(inputs, lengths) if self.direction == "backward" else inputs
         x = x.transpose(1, 2)
         padding = ~mask[:, None, :]
         for layer, convolution in enumerate(self.convolutions):
@@ -190,7 +190,7 @@ class Convolutional(nn.Module):
             y = F.gelu(convolution(x)[..., : x.shape[-1]])
             x = x + y if x.shape == y.shape else y
         x = x.transpose(1, 2)
-        return _reverse_batch(x, counts) if self.direction == "backward" else x
+        return _reverse_batch(x, lengths) if self.direction == "backward" else x
 
 
 class Transformer(nn.Module):
@@ -222,7 +222,7 @@ class Transformer(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(width, heads, dropout) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
 
-    def forward(self, inputs: Tensor, mask: Tensor, counts: Tensor, offsets: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor, mask: Tensor, lengths: Tensor, offsets: Tensor) -> Tensor:
         """Read documents; see the module's docstring for the shapes."""
         x = self.project(inputs) + self.positions(offsets)
         keys: Tensor | None = None
@@ -230,11 +230,11 @@ class Transformer(nn.Module):
             # Not every kernel can attend to nothing: even empty documents see position 0.
             keys = F.pad(mask[:, 1:], (1, 0), value=True)[:, None, None, :]
         elif self.direction == "backward":
-            x = _reverse_batch(x, counts)
+            x = _reverse_batch(x, lengths)
         for layer in self.layers:
             x = layer(x, keys)
         x = self.norm(x)
-        return _reverse_batch(x, counts) if self.direction == "backward" else x
+        return _reverse_batch(x, lengths) if self.direction == "backward" else x
 
 
 class EncoderLayer(nn.Module):
@@ -347,14 +347,14 @@ def _ready_to_remember(reader: nn.RNNBase) -> nn.RNNBase:
     return reader
 
 
-def _reversal(counts: Tensor, steps: int) -> Tensor:
+def _reversal(lengths: Tensor, steps: int) -> Tensor:
     """Return, int64 [T * B], which row of a flattened [T, B, d] comes where in reversed documents.
 
     Padding stays. Done twice, it changes nothing.
     """
-    step = torch.arange(steps, device=counts.device)[:, None]
-    source = torch.where(step < counts, counts - 1 - step, step)
-    return (source * len(counts) + torch.arange(len(counts), device=counts.device)).flatten()
+    step = torch.arange(steps, device=lengths.device)[:, None]
+    source = torch.where(step < lengths, lengths - 1 - step, step)
+    return (source * len(lengths) + torch.arange(len(lengths), device=lengths.device)).flatten()
 
 
 def _reverse(x: Tensor, reversal: Tensor) -> Tensor:
@@ -363,9 +363,9 @@ def _reverse(x: Tensor, reversal: Tensor) -> Tensor:
     return reversed_
 
 
-def _reverse_batch(x: Tensor, counts: Tensor) -> Tensor:
+def _reverse_batch(x: Tensor, lengths: Tensor) -> Tensor:
     """Reverse each document of float [B, T, d]."""
-    return _reverse(x.transpose(0, 1), _reversal(counts, x.shape[1])).transpose(0, 1)
+    return _reverse(x.transpose(0, 1), _reversal(lengths, x.shape[1])).transpose(0, 1)
 
 
 class _Reverse(torch.autograd.Function):

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from laconic.inference.explanation import Explanation, Phrase, Piece
+    from laconic.inference.explanation import Explanation, Phrase, ScoredSymbol
 
 __all__ = ["document_page", "lists_page", "shade", "shared", "visible"]
 
@@ -121,7 +121,7 @@ def _spelled(prediction: Any) -> str:
     return f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
 
 
-def _span(piece: Piece, strongest: float) -> str:
+def _span(piece: ScoredSymbol, strongest: float) -> str:
     lines = [repr(piece.text), f"score {piece.score:+.4f}"]
     if piece.rule is not None:
         lines.append(f"symbol {piece.symbol} = {piece.rule[0]!r} + {piece.rule[1]!r}")

@@ -161,14 +161,14 @@ class Part:
         return self.dataset.labels.numpy()[self.rows]
 
     @property
-    def counts(self) -> Int64s:
+    def sequence_lengths(self) -> Int64s:
         """The symbols of each, int64 [N]."""
-        return self.dataset.counts[self.rows]
+        return self.dataset.sequence_lengths[self.rows]
 
     def batched_for(self, model: ModelConfig, dropout: float = 0.0) -> Part:
         """Return the part with batches for a model; when they train, symbols are expanded."""
         dataset = copy(self.dataset)
-        dataset.counted, dataset.local, dataset.dropout = model.counted, model.local, dropout
+        dataset.counted, dataset.in_place, dataset.dropout = model.counted, model.in_place, dropout
         return Part(dataset, self.rows)
 
     def frequencies(self, counted: Counted) -> Int64s:
@@ -212,8 +212,8 @@ class RowSampler(Sampler[list[int]]):
 
     def largest(self) -> list[int]:
         """Return the batch of this epoch that has most symbols, padding included."""
-        counts = self.sampler.counts
-        return self._rows(max(self.sampler, key=lambda at: len(at) * int(counts[at].max())))
+        lengths = self.sampler.lengths
+        return self._rows(max(self.sampler, key=lambda at: len(at) * int(lengths[at].max())))
 
     def _rows(self, places: list[int]) -> list[int]:
         rows: list[int] = self.rows[places].tolist()

@@ -19,15 +19,15 @@ from laconic.corpus import Corpus
 from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
+from laconic.training.accelerator import accelerator_for, peak_memory_mb, told_of_memory
 from laconic.training.checkpoint import Position
 from laconic.training.data import Labels, Part, RowSampler, halves
 from laconic.training.losses import Losses, class_weights, document_losses, losses_of_views
-from laconic.training.machine import accelerator_for, peak_memory_mb, told_of_memory
 from laconic.training.metrics import evaluate_outputs, summary
+from laconic.training.new_model import new_model, new_optimizer
+from laconic.training.recorder import Recorder, TrainingError
 from laconic.training.schedule import learning_rate
 from laconic.training.settings import TrainingConfig
-from laconic.training.start import new_model, new_optimizer
-from laconic.training.store import Store, TrainingError
 
 with needs("training", "train"):
     from accelerate import Accelerator
@@ -108,7 +108,7 @@ def train(
         optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own
         sampler = LengthSampler(
-            training.counts,
+            training.sequence_lengths,
             config.batch_size,
             budget=config.budget,
             seed=config.seed,
@@ -124,10 +124,12 @@ def train(
             pin_memory=device.type == "cuda",
         )
         # The folder comes last: what is wrong with settings or documents leaves nothing there.
-        store = Store(folder, config, accelerator)
-        at = store.open(source, training, validation, labels, model, optimizer, resume, notes or {})
-        if store.finished:
-            return _finished(store, model, labels, began, device)
+        recorder = Recorder(folder, config, accelerator)
+        at = recorder.open(
+            source, training, validation, labels, model, optimizer, resume, notes or {}
+        )
+        if recorder.finished:
+            return _finished(recorder, model, labels, began, device)
         for epoch in range(at.epoch, config.epochs):
             if _out_of_patience(config, at):
                 break
@@ -146,9 +148,9 @@ def train(
                 optimizer.step()
                 at = replace(at, batch=at.batch + len(group), step=at.step + 1)
                 losses.add(at.step, loss_sum, count)
-                if store.due() and at.batch < len(sampler):
+                if recorder.due() and at.batch < len(sampler):
                     spent = at.seconds + time.perf_counter() - started
-                    store.save(losses.settled(at, spent), model, optimizer)
+                    recorder.save(losses.settled(at, spent), model, optimizer)
                 if progress:
                     done = -(-at.batch // config.accumulate)
                     progress(Progress(epoch + 1, config.epochs, done, steps, losses.mean, rate))
@@ -167,13 +169,13 @@ def train(
                 "peak_memory_mb": peak_memory_mb(device),
             }
             at = _after_epoch(at, labels, figures)
-            store.end_epoch(at, line, model, optimizer)
+            recorder.end_epoch(at, line, model, optimizer)
             if progress:
                 progress(Progress(epoch + 1, config.epochs, steps, steps, losses.mean, rate, line))
-        store.restore_best(model)
+        recorder.restore_best(model)
         figures = _validate(model, validation, labels, config, accelerator, at.epoch - 1)
-        store.finish({"done": True, "best_epoch": at.best_epoch, "valid": figures})
-        return _finished(store, model, labels, began, device)
+        recorder.finish({"done": True, "best_epoch": at.best_epoch, "valid": figures})
+        return _finished(recorder, model, labels, began, device)
 
 
 def outputs_of(
@@ -187,7 +189,7 @@ def outputs_of(
     processes = accelerator.num_processes if accelerator else 1
     shared = accelerator is not None and 1 < processes <= len(part)
     sampler = LengthSampler(
-        part.counts,
+        part.sequence_lengths,
         config.batch_size,
         budget=config.budget,
         shuffle=False,
@@ -383,11 +385,11 @@ def _out_of_patience(config: TrainingConfig, at: Position) -> bool:
 
 
 def _finished(
-    store: Store, model: GrammarModel, labels: Labels, began: float, device: torch.device
+    recorder: Recorder, model: GrammarModel, labels: Labels, began: float, device: torch.device
 ) -> Trained:
-    best = store.history[-1]["best_epoch"]
+    best = recorder.history[-1]["best_epoch"]
     seconds = time.perf_counter() - began
-    return Trained(model.eval(), labels, store.history, best, seconds, peak_memory_mb(device))
+    return Trained(model.eval(), labels, recorder.history, best, seconds, peak_memory_mb(device))
 
 
 def _fewer(wanted: int | None, there: int) -> int | None:

@@ -23,6 +23,7 @@ import laconic
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.nn import GrammarModel
+from laconic.training.accelerator import TrainingError, random_states, set_random_states
 from laconic.training.checkpoint import (
     CheckpointError,
     Position,
@@ -32,17 +33,16 @@ from laconic.training.checkpoint import (
     write_model,
 )
 from laconic.training.data import Labels, Part
-from laconic.training.machine import TrainingError, random_states, set_random_states
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["Store", "TrainingError"]
+__all__ = ["Recorder", "TrainingError"]
 
 # These do not change what comes out.
 _FREE = {"checkpoint_minutes", "workers", "trackers"}
 
 
-class Store:
+class Recorder:
     """Keeps checkpoints, metrics and the best model; only the main process writes.
 
     Methods are called by all processes, in the same order.

@@ -10,14 +10,14 @@ from laconic.batching import Batch
 from laconic.errors import InputError
 from laconic.nn.config import ModelError
 from laconic.nn.levels import sum_levels
-from laconic.nn.sums import weighted_sums
+from laconic.nn.weighted_sums import weighted_sums
 
-__all__ = ["LocalVectors"]
+__all__ = ["NgramVectors"]
 
 _LONG = 16  # letters: symbols of many more would drown all others
 
 
-class LocalVectors(nn.Module):
+class NgramVectors(nn.Module):
     """What n-grams say of the places where they end: learned vectors, summed for each symbol.
 
     However documents are split into symbols, their n-grams are the same: those of a word that one
@@ -31,8 +31,8 @@ class LocalVectors(nn.Module):
     >>> from laconic import compress_many
     >>> from laconic.batching import collate
     >>> from laconic.ngrams.in_place import LocalNgrams
-    >>> batch = collate(compress_many(["abab", "abc"]), local=LocalNgrams(3, buckets=100))
-    >>> LocalVectors(buckets=100, size=8, output_size=5)(batch).shape    # ab ab, a b c
+    >>> batch = collate(compress_many(["abab", "abc"]), in_place=LocalNgrams(3, buckets=100))
+    >>> NgramVectors(buckets=100, size=8, output_size=5)(batch).shape    # ab ab, a b c
     torch.Size([2, 3, 5])
     """
 
@@ -67,13 +67,13 @@ class LocalVectors(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Return float [B, T, output_size]."""
-        local, (documents, length) = batch.local, batch.symbols.shape
-        if local is None:
-            raise InputError("the batch has no local n-grams")
+        ngrams, (documents, length) = batch.in_place, batch.symbols.shape
+        if ngrams is None:
+            raise InputError("the batch has no n-grams in place")
         nodes, places = batch.alphabet_size + len(batch.children), length * documents
         # All at once: the table's gradient is as large as the table.
-        buckets = torch.cat([local.node_buckets, local.place_buckets])
-        into = torch.cat([local.nodes, local.places + nodes])
+        buckets = torch.cat([ngrams.node_buckets, ngrams.place_buckets])
+        into = torch.cat([ngrams.nodes, ngrams.places + nodes])
         own, across = torch.split(self._sums(buckets, into, nodes + places), [nodes, places])
         within = sum_levels(own, batch.children, batch.level_offsets)
         symbols = batch.symbols.t().reshape(-1)  # Time first, as the LSTM wants it.
@@ -93,13 +93,13 @@ class LocalVectors(nn.Module):
         return weighted_sums(self.table, rows, weights, into, count)
 
 
-def _check_rows(local: LocalVectors, _: object) -> None:
+def _check_rows(vectors: NgramVectors, _: object) -> None:
     """Raise ModelError for rows that there are not: a file may say anything."""
-    rows = local.rows_of
+    rows = vectors.rows_of
     if rows is None or rows.is_meta or not len(rows):
         return
     least, most = int(rows.min()), int(rows.max())
-    if least < 0 or most >= len(local.table):
+    if least < 0 or most >= len(vectors.table):
         raise ModelError(
-            f"local.rows_of is from {least} to {most}; there are {len(local.table)} rows"
+            f"local.rows_of is from {least} to {most}; there are {len(vectors.table)} rows"
         )

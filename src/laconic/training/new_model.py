@@ -20,8 +20,8 @@ def new_model(config: ModelConfig, training: Part) -> GrammarModel:
     What only one document has can be learned by heart, and says nothing of others.
     """
     frequencies = shared = None
-    if config.local is not None:
-        shared = training.shared(config.local)
+    if config.in_place is not None:
+        shared = training.shared(config.in_place)
         config = replace(config, local_rows=int(shared.sum()))
     if config.counted is not None:
         frequencies = training.frequencies(config.counted)
