@@ -26,8 +26,8 @@ lint: $(VENV)/installed-dev
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
-	$(BIN)/mypy tools benchmarks examples
-	$(BIN)/mypy -p experiments
+	$(BIN)/mypy tools examples
+	$(BIN)/mypy -p benchmarks -p experiments
 
 layers: $(VENV)/installed-dev
 	$(BIN)/lint-imports
@@ -42,15 +42,15 @@ python-test: $(VENV)/installed-dev
 	$(BIN)/pytest -n 2
 
 bench: $(VENV)/installed-dev
-	$(BIN)/python benchmarks/compress.py
-	$(BIN)/python benchmarks/corpus.py
-	$(BIN)/python benchmarks/model.py
-	$(BIN)/python benchmarks/ngrams.py
+	$(BIN)/python -m benchmarks.compress
+	$(BIN)/python -m benchmarks.corpus
+	$(BIN)/python -m benchmarks.model
+	$(BIN)/python -m benchmarks.ngrams
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python tools/index_files.py
 	$(BIN)/python tools/draw_pictures.py
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.accurate report
 

@@ -1,6 +1,6 @@
 """Compress one file and print speed and peak memory as JSON: a process of its own for compress.py.
 
-    python benchmarks/alone.py repair FILE
+    python -m benchmarks.alone repair FILE
 
 Peak memory is what the process grew by from before the file was read, the file itself included.
 """

@@ -1,6 +1,6 @@
 """Run a laconic command in this process, and print its time and memory: for corpus.py.
 
-    python benchmarks/alone_command.py compress FILE -o OUT
+    python -m benchmarks.alone_command compress FILE -o OUT
 
 Of `compress` it also tells how long it worked (start-up aside), how long its threads were inside
 the codec, added up, and for how long at least one of them was.

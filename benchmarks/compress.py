@@ -3,33 +3,28 @@
 Data come from the folder that LACONIC_DATA names, else from the bundled samples. Contestants take
 turns, round by round, because shared machines drift: read the ratios, not the microseconds.
 
-    python benchmarks/compress.py                    # everything; a few minutes
-    python benchmarks/compress.py --quick            # a smoke run on little data
-    python benchmarks/compress.py --keep             # to benchmarks/results, for `make docs`
+    python -m benchmarks.compress                   # everything; a few minutes
+    python -m benchmarks.compress --quick            # a smoke run on little data
+    python -m benchmarks.compress --keep             # to benchmarks/results, for `make docs`
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
-import subprocess
-import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import zstandard
-from data import ecoli_genome, english_documents, large_english, mutated_copies
-from machine import describe
-from threads import CODECS, seconds_of
 from tokenizers import Tokenizer, models, trainers
 
 import laconic
+from benchmarks.command import Figures, alone, keep, options, output
+from benchmarks.machine import describe
+from benchmarks.texts import ecoli_genome, english_documents, large_english, mutated_copies
+from benchmarks.threads import CODECS, seconds_of
 from laconic import Grammars
-
-Figures = dict[str, Any]
 
 
 def train_tokenizer(document: str) -> int:
@@ -81,24 +76,12 @@ def short_documents(documents: list[str], rounds: int, learned: int) -> Figures:
     return {"documents": len(documents), "bytes_per_document": letters, "rows": rows}
 
 
-def thread_scaling(quick: bool) -> Figures:
-    """Speed-up by threads, in a process of its own: what malloc kept of other work would count."""
-    script = Path(__file__).with_name("threads.py")
-    command: list[str | Path] = [sys.executable, script, *(["--quick"] if quick else [])]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    rows: Figures = json.loads(done.stdout)
-    return rows
-
-
 def large_file(path: Path, rounds: int) -> Figures:
     """One large document, each contestant in a process of its own: MB/s and peak memory."""
     runs: dict[str, list[Figures]] = {name: [] for name in ("zlib -6", *CODECS, "zstd -3")}
     for _ in range(rounds):
         for name, results in runs.items():
-            alone = Path(__file__).with_name("alone.py")
-            command: list[str | Path] = [sys.executable, alone, name, path]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            results.append(json.loads(done.stdout))
+            results.append(alone("alone", name, path))
     rows = {}
     for name, results in runs.items():
         row = dict(results[0])
@@ -125,15 +108,8 @@ def print_table(title: str, rows: Figures, columns: dict[str, str]) -> None:
 
 def main() -> None:
     """Run all parts and write the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="little data, few rounds")
-    parser.add_argument("--json", type=Path, help="default: build/benchmarks/<machine>-<date>.json")
-    parser.add_argument("--keep", action="store_true", help="write to benchmarks/results instead")
-    arguments = parser.parse_args()
-    quick = arguments.quick
-    about = describe()
+    given = options(__doc__).parse_args()
+    quick, about = given.quick, describe()
     figures: Figures = {"about": about}
     source, documents = english_documents(count=500 if quick else 20_000, length=728)
     short = short_documents(documents, rounds=2 if quick else 7, learned=20 if quick else 400)
@@ -148,7 +124,8 @@ def main() -> None:
     }
     print_table(f"{len(documents)} documents of 728 bytes ({source})", short["rows"], columns)
 
-    figures["threads"] = thread_scaling(quick)
+    # In a process of its own: what malloc kept of other work would count.
+    figures["threads"] = alone("threads", *(["--quick"] if quick else []))
     print("\nSpeed-up by threads")
     for codec, row in figures["threads"].items():
         print(f"{codec:12}" + "".join(f"{n:>4}: {s:.2f}" for n, s in row["speedup"].items()))
@@ -172,12 +149,8 @@ def main() -> None:
         figures["large"][title] = large_file(path, rounds=1 if quick else 3)
         print_table(title, figures["large"][title]["rows"], columns)
 
-    name = f"{about['machine_name']}-{about['date']}.json"
-    root = Path(__file__).parent.parent
-    folder = root / ("benchmarks/results" if arguments.keep else "build/benchmarks")
-    out = arguments.json or folder / name
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(figures, indent=1) + "\n")
+    out = output(given, about, "{machine_name}-{date}.json")
+    keep(out, figures)
     print(f"\nFigures in {out}")
 
 

@@ -2,36 +2,33 @@
 
 Data come from the folder that LACONIC_DATA names, else from the bundled samples.
 
-    python benchmarks/corpus.py                # sizes, time, memory; a minute or two
-    python benchmarks/corpus.py --keep         # to benchmarks/results, for `make docs`
-    python benchmarks/corpus.py --large 2      # also the memory that 2 GB of input takes
+    python -m benchmarks.corpus                # sizes, time, memory; a minute or two
+    python -m benchmarks.corpus --keep         # to benchmarks/results, for `make docs`
+    python -m benchmarks.corpus --large 2      # also the memory that 2 GB of input takes
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import json
-import lzma
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from machine import describe
 
 import laconic
+from benchmarks.command import Figures, alone, keep, options, output
+from benchmarks.data import load_or_sample
+from benchmarks.machine import describe
 from laconic.codecs import compress_symbols
 from laconic.formats import ReadOptions, read
 
-Figures = dict[str, Any]
+SETS = ("imdb", "sogou_pinyin", "adfa_ld", "H3")
 COLUMNS = ["--no-header", "--text", "1", "--label", "0"]
 WAYS = {
     "repair": ["--codec", "repair"],
@@ -43,36 +40,20 @@ WAYS = {
 
 
 def sources(folder: Path) -> dict[str, Path]:
-    """Return the sets to measure, as plain CSV or TSV files in `folder`."""
-    data = os.environ.get("LACONIC_DATA")
-    found = {}
-    if data:
-        sets = {"imdb": "text", "sogou_pinyin": "text", "adfa_ld": "logs", "H3": "dna"}
-        for name, kind in sets.items():
-            suffix = "tsv" if kind == "dna" else "csv"
-            packed = Path(data) / kind / name / f"train.{suffix}.xz"
-            found[name] = folder / f"{name}.{suffix}"
-            found[name].write_bytes(lzma.decompress(packed.read_bytes()))
-        return found
-    for name in ("kjv", "bacteria"):
-        split = laconic.samples.load(name).train
+    """Return the sets to measure, or the samples they stand for, as CSV files in `folder`."""
+    found: dict[str, Path] = {}
+    for name in SETS:
+        name, (train, _) = load_or_sample(name)
         found[name] = folder / f"{name}.csv"
         with found[name].open("w", newline="") as file:
-            rows = zip(split.labels, split.documents, strict=True)
+            rows = zip(train.labels, train.documents, strict=True)
             csv.writer(file, quoting=csv.QUOTE_ALL).writerows(rows)
     return found
 
 
-def run(*words: str | Path) -> Figures:
-    """Run a command of ours; return what alone_command.py tells."""
-    command: list[str | Path] = [
-        sys.executable,
-        Path(__file__).with_name("alone_command.py"),
-        *words,
-    ]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    told: Figures = json.loads(done.stdout.splitlines()[-1])
-    return told
+def compress(path: Path, to: Path, *words: str) -> Figures:
+    """Run `laconic compress` on such a file; return what alone_command tells of it."""
+    return alone("alone_command", "compress", path, "-o", to, *COLUMNS, *words, "--force")
 
 
 def sizes(path: Path, folder: Path, ways: dict[str, list[str]]) -> Figures:
@@ -83,9 +64,9 @@ def sizes(path: Path, folder: Path, ways: dict[str, list[str]]) -> Figures:
     raw = folder / "raw.parquet"
     pq.write_table(table, raw, compression="zstd", compression_level=3)
     rows = {}
-    for name, options in ways.items():
+    for name, words in ways.items():
         out = folder / "corpus.parquet"
-        run("compress", path, "-o", out, *COLUMNS, *options, "--force")
+        compress(path, out, *words)
         rows[name] = out.stat().st_size / len(texts)
     return {
         "documents": len(texts),
@@ -102,14 +83,14 @@ def cost(path: Path, folder: Path, rounds: int) -> Figures:
     parts = list(read(path, ReadOptions(header=False, text=1, label=0, part_bytes=4 << 20)).parts())
     documents = [part.table.column("1").to_pylist() for part in parts]
     encoded = [laconic.Alphabet.bytes().encode_many(some) for some in documents]
-    alone, runs = [], []
+    codec_seconds, runs = [], []
     for _ in range(rounds):
         started = time.process_time()
         for symbols, offsets in encoded:
             compress_symbols(symbols, offsets, 256, codec, threads=1)
-        alone.append(time.process_time() - started)
-        runs.append(run("compress", path, "-o", folder / "cost.parquet", *COLUMNS, "--force"))
-    empty = [run("compress", "--help") for _ in range(rounds)]
+        codec_seconds.append(time.process_time() - started)
+        runs.append(compress(path, folder / "cost.parquet"))
+    empty = [alone("alone_command", "compress", "--help") for _ in range(rounds)]
     return {
         "source": path.name,
         "input_bytes": path.stat().st_size,
@@ -117,7 +98,7 @@ def cost(path: Path, folder: Path, rounds: int) -> Figures:
         "rounds": runs,
         **{key: statistics.median(run[key] for run in runs) for key in runs[0]},
         "peak_memory": max(run["peak_memory"] for run in runs),
-        "codec_cpu_seconds": statistics.median(alone),
+        "codec_cpu_seconds": statistics.median(codec_seconds),
         "start_cpu_seconds": statistics.median(run["cpu_seconds"] for run in empty),
     }
 
@@ -129,24 +110,19 @@ def large(path: Path, folder: Path, gigabytes: float) -> Figures:
         while file.tell() < gigabytes * 1e9:
             file.write(data)
     size = repeated.stat().st_size
-    figures = run("compress", repeated, "-o", folder / "large", *COLUMNS, "--force")
+    figures = compress(repeated, folder / "large")
     repeated.unlink()
     return {"input_bytes": size, **figures}
 
 
 def main() -> None:
     """Run all parts and write the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer ways, fewer rounds")
+    parser = options(__doc__)
     parser.add_argument("--large", type=float, help="gigabytes of input to measure memory on")
-    parser.add_argument("--json", type=Path, help="default: build/benchmarks/<machine>-….json")
-    parser.add_argument("--keep", action="store_true", help="write to benchmarks/results instead")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     about = describe()
     figures: Figures = {"about": about, "sizes": {}}
-    ways = {name: WAYS[name] for name in list(WAYS)[:: 2 if arguments.quick else 1]}
+    ways = {name: WAYS[name] for name in list(WAYS)[:: 2 if given.quick else 1]}
     with tempfile.TemporaryDirectory(prefix="laconic-bench-") as scratch:
         folder = Path(scratch)
         paths = sources(folder)
@@ -154,17 +130,13 @@ def main() -> None:
             figures["sizes"][name] = sizes(path, folder, ways)
             print(name, json.dumps(figures["sizes"][name], indent=1))
         first = next(iter(paths.values()))
-        figures["cost"] = cost(first, folder, 1 if arguments.quick else 5)
+        figures["cost"] = cost(first, folder, 1 if given.quick else 5)
         print("cost", json.dumps(figures["cost"], indent=1))
-        if arguments.large:
-            figures["large"] = large(first, folder, arguments.large)
+        if given.large:
+            figures["large"] = large(first, folder, given.large)
             print("large", json.dumps(figures["large"], indent=1))
-    name = f"{about['machine_name']}-{about['date']}-corpus.json"
-    root = Path(__file__).parent.parent
-    out = arguments.json
-    out = out or root / ("benchmarks/results" if arguments.keep else "build/benchmarks") / name
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(figures, indent=1) + "\n")
+    out = output(given, about, "{machine_name}-{date}-corpus.json")
+    keep(out, figures)
     print(f"\nFigures in {out}")
 
 

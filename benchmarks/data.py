@@ -1,98 +1,137 @@
-"""Texts to measure on: from the folder that LACONIC_DATA names, else from the bundled samples."""
+"""Data sets by name, in the folder that LACONIC_DATA names: their files, sizes and readers."""
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
-import lzma
 import os
-import random
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-import laconic
+from benchmarks import layouts
+from benchmarks.layouts import DataError
+from laconic import samples
+from laconic.samples import Split
 
-_SCRATCH = tempfile.TemporaryDirectory(prefix="laconic-bench-")
+__all__ = ["DATASETS", "DNA", "DataError", "Dataset", "Splits", "folder", "load", "load_or_sample"]
 
+Kind: TypeAlias = Literal["text", "dna", "traces"]
+Splits: TypeAlias = tuple[Split, Split]
 
-def english_documents(count: int, length: int) -> tuple[str, list[str]]:
-    """Return where they are from, and up to `count` ASCII documents of `length` characters each."""
-    source, texts = _english()
-    joined = " ".join(itertools.takewhile(_budget(2 * count * length), texts))
-    ascii_only = joined.encode("ascii", "ignore").decode()
-    starts = range(0, min(len(ascii_only) - length + 1, count * length), length)
-    return source, [ascii_only[i : i + length] for i in starts]
-
-
-def large_english(size: int) -> tuple[str, Path]:
-    """Return a title and a file of `size` bytes of English, or as much as there is."""
-    source, texts = _english()
-    data = " ".join(itertools.takewhile(_budget(2 * size), texts)).encode()[:size]
-    return f"{len(data) / 1e6:.1f} MB of English ({source})", _write("english", data)
-
-
-def ecoli_genome() -> tuple[str, Path] | None:
-    """Return a title and the file of the genome of E. coli, if LACONIC_DATA has it."""
-    folder = _folder()
-    path = folder / "genomes" / "ecoli_mg1655.fasta.xz" if folder else None
-    if path is None or not path.exists():
-        return None
-    lines = lzma.decompress(path.read_bytes()).splitlines()
-    data = b"".join(line for line in lines if not line.startswith(b">"))
-    return "genome of E. coli MG1655", _write("ecoli", data)
-
-
-def mutated_copies(copies: int) -> tuple[str, Path] | None:
-    """Return a repetitive text: copies of one genome, 0.1 % of the letters of each changed."""
-    genome = ecoli_genome()
-    if genome is None:
-        return None
-    one = genome[1].read_bytes()
-    draw = random.Random(0)
-    whole = bytearray()
-    for _ in range(copies):
-        copy = bytearray(one)
-        for _ in range(len(copy) // 1000):
-            copy[draw.randrange(len(copy))] = draw.choice(b"ACGT")
-        whole += copy
-    return f"{copies} copies of that genome, 0.1 % mutated", _write("copies", bytes(whole))
+# Sequences in each of the ten sets of Pham et al. 2005, whoever distributes them.
+DNA = {
+    "H3": 14_965,
+    "H4": 14_601,
+    "H3K9ac": 27_782,
+    "H3K14ac": 33_048,
+    "H4ac": 34_095,
+    "H3K4me1": 31_677,
+    "H3K4me2": 30_683,
+    "H3K4me3": 36_799,
+    "H3K36me3": 34_880,
+    "H3K79me3": 28_837,
+}
+# Zhang, Zhao and LeCun 2015, Table 3: train, test, classes.
+ZHANG = {
+    "ag_news": (120_000, 7_600, 4),
+    "sogou_news": (450_000, 60_000, 5),
+    "dbpedia": (560_000, 70_000, 14),
+    "yelp_review_polarity": (560_000, 38_000, 2),
+    "yelp_review_full": (650_000, 50_000, 5),
+    "yahoo_answers": (1_400_000, 60_000, 10),
+    "amazon_review_full": (3_000_000, 650_000, 5),
+    "amazon_review_polarity": (3_600_000, 400_000, 2),
+}
 
 
-def _folder() -> Path | None:
+@dataclass(frozen=True)
+class Dataset:
+    """One labelled task with a fixed test part.
+
+    `read` takes the folder of all data and returns train and test. `train` and `test` are how many
+    documents there should be (None: unknown), `both` their sum where only that is known.
+    """
+
+    kind: Kind
+    alphabet: str
+    classes: int
+    read: Callable[[Path], Splits]
+    train: int | None = None
+    test: int | None = None
+    both: int | None = None
+
+
+def folder() -> Path:
+    """Return the folder that LACONIC_DATA names; DataError if it names none."""
     name = os.environ.get("LACONIC_DATA")
-    return Path(name) if name else None
+    if not name:
+        raise DataError("set LACONIC_DATA to the folder with the data; docs/paper_data.md says how")
+    if not Path(name).is_dir():
+        raise DataError(f"LACONIC_DATA is {name}, which is no folder")
+    return Path(name)
 
 
-def _english() -> tuple[str, Iterator[str]]:
-    folder = _folder()
-    if folder is None:
-        sample = laconic.samples.load("kjv")
-        return "bundled sample kjv", iter(sample.train.documents + sample.test.documents)
-    return "imdb", _reviews(
-        [folder / "text" / "imdb" / f"{split}.csv.xz" for split in ("train", "test")]
-    )
+@lru_cache(maxsize=1)
+def load(name: str) -> Splits:
+    """Return train and test of a data set, checked for their number of documents and classes.
+
+    The one asked for last is kept. Raises DataError for an unknown name, a missing file, a bad row,
+    or another number of documents than the set has: a file that was cut off gives results that look
+    right. O(bytes).
+    """
+    if name not in DATASETS:
+        raise DataError(f"no data set {name!r}; there are {', '.join(DATASETS)}")
+    wanted = DATASETS[name]
+    train, test = wanted.read(Path() if name in samples.names() else folder())
+    found = {"train": len(train), "test": len(test), "both": len(train) + len(test)}
+    for part, count in found.items():
+        expected = getattr(wanted, part)
+        if expected is not None and count != expected:
+            what = "documents" if part == "both" else f"{part} documents"
+            raise DataError(f"{name} has {count} {what} instead of {expected}; get it again")
+    classes = set(train.labels) | set(test.labels)
+    if len(classes) != wanted.classes:
+        raise DataError(f"{name} has {len(classes)} classes instead of {wanted.classes}")
+    return train, test
 
 
-def _reviews(paths: list[Path]) -> Iterator[str]:
-    for path in paths:
-        with lzma.open(path) as packed, io.TextIOWrapper(packed, "utf-8", newline="") as file:
-            yield from (row[1] for row in csv.reader(file))
+def load_or_sample(name: str) -> tuple[str, Splits]:
+    """Return a data set and its name; without LACONIC_DATA, the bundled sample most like it."""
+    if not os.environ.get("LACONIC_DATA"):
+        name = "bacteria" if DATASETS[name].kind == "dna" else "kjv"
+    return name, load(name)
 
 
-def _budget(size: int) -> Callable[[str], bool]:
-    spent = 0
-
-    def within(text: str) -> bool:
-        nonlocal spent
-        spent += len(text) + 1
-        return spent <= size
-
-    return within
+def _bundled(name: str, _: Path) -> Splits:
+    sample = samples.load(name)
+    return sample.train, sample.test
 
 
-def _write(name: str, data: bytes) -> Path:
-    path = Path(_SCRATCH.name) / name
-    path.write_bytes(data)
-    return path
+def _datasets() -> dict[str, Dataset]:
+    zhang, tabbed = layouts.zhang, layouts.tabbed
+
+    def in_folder(where: str, kind: Kind, classes: int, train: int, test: int) -> Dataset:
+        return Dataset(kind, "zhang", classes, partial(zhang, where, ".csv.xz"), train, test)
+
+    # The layout of one folder: text/<set>, logs/<set>, dna/<set>, xz-compressed.
+    found = {
+        "imdb": in_folder("text/imdb", "text", 2, 25_000, 25_000),
+        "yelp_polarity_part": in_folder("text/yelp_polarity_part", "text", 2, 9_035, 3_800),
+        "sogou_pinyin": in_folder("text/sogou_pinyin", "text", 10, 2_400, 600),
+        "adfa_ld": in_folder("logs/adfa_ld", "traces", 7, 4_761, 1_190),
+        **{name: Dataset("dna", "dna", 2, partial(tabbed, f"dna/{name}")) for name in DNA},
+        "bacteria": Dataset("dna", "dna", 4, partial(_bundled, "bacteria")),
+        "kjv": Dataset("text", "zhang", 6, partial(_bundled, "kjv")),
+    }
+    # The layouts in which their authors give them.
+    for name, (train, test, classes) in ZHANG.items():
+        read = partial(zhang, f"{name}_csv", ".csv")
+        found[f"zhang-{name}"] = Dataset("text", "zhang", classes, read, train, test)
+    for layout, of in layouts.DNA_LAYOUTS.items():
+        for name, both in DNA.items():
+            found[f"{layout}-{name}"] = Dataset("dna", "dna_n", 2, partial(of, name), both=both)
+    return found
+
+
+DATASETS = _datasets()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -16,17 +17,22 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def describe() -> dict[str, object]:
-    """Return what has to stand beside every figure; torch is named if the caller has loaded it."""
-    model = _processor_model()
+def describe(gpu: bool = True) -> dict[str, object]:
+    """Return what has to stand beside every figure; torch is named if the caller has loaded it.
+
+    So is the GPU that it can use, unless the figures are not of that.
+    """
+    model, on = _processor_model(), accelerator() if gpu else None
+    short = on.split() if on else [*model.split()[:2], f"{processors()}cpu"]
     packages = ("laconic", "numpy", "pyarrow", "zstandard", "tokenizers")
     return {
-        "command": " ".join(["python", "benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": _command(),
         "commit": _commit(),
         "date": datetime.date.today().isoformat(),
         "data": "LACONIC_DATA" if os.environ.get("LACONIC_DATA") else "bundled samples",
-        "machine": f"{model}, {processors()} processors, {platform.system()} {platform.machine()}",
-        "machine_name": "-".join(model.lower().split()[:2]) + f"-{processors()}cpu",
+        "machine": f"{f'{on}, ' if on else ''}{model}, {processors()} processors, "
+        f"{platform.system()} {platform.machine()}",
+        "machine_name": "-".join(short).lower(),
         "versions": {
             "python": platform.python_version(),
             **{name: number for name in packages if (number := _version(name))},
@@ -42,6 +48,15 @@ def accelerator() -> str | None:
     if torch is None or not torch.cuda.is_available():
         return None
     return str(torch.cuda.get_device_name())
+
+
+def _command() -> str:
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    # A process of a pool was begun by no module of its own, and only experiments.paper has pools.
+    module = main.name.removesuffix(".__main__") if main else "experiments.paper"
+    # Where a machine keeps its folders says nothing to others.
+    given = [re.sub(r"(?<![^=])/\S*/", "", each) for each in sys.argv[1:]]
+    return " ".join([f"python -m {module}", *given])
 
 
 def _version(name: str) -> str | None:

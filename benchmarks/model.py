@@ -1,4 +1,4 @@
-"""Measure training and inference of grammar models beside benchmarks/peer.py, all in one run.
+"""Measure training and inference of grammar models beside benchmarks.peer, all in one run.
 
 Every row is one shape of documents, codec, composer and sequence model. Contestants take turns,
 round by round, because shared machines drift: read the ratios. Batches are made beforehand; copying
@@ -6,33 +6,32 @@ them to the device is part of a step. Ours are of documents of similar length (L
 round is all of them; the peer's are random, and its rounds take as many as there is time for. CUDA
 graphs are captured before the rounds.
 
-    python benchmarks/model.py --device cuda --keep        # to benchmarks/results; about 5 minutes
-    python benchmarks/model.py --device cpu --quick        # a smoke run on little data
-    python benchmarks/model.py --all --no-peer             # every composer, every sequence model
+    python -m benchmarks.model --device cuda --keep        # to benchmarks/results; about 5 minutes
+    python -m benchmarks.model --device cpu --quick        # a smoke run on little data
+    python -m benchmarks.model --all --no-peer             # every composer, every sequence model
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import statistics
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from machine import accelerator, describe
 from numpy.typing import NDArray
-from peer import PeerModel, peer_batch
-from shapes import SHAPES, shape
-from steps import PHASES, WAYS, Contestant, Figures, Phase, shares
 
+from benchmarks.command import Figures, keep, options, output
+from benchmarks.machine import describe
+from benchmarks.peer import PeerModel, peer_batch
+from benchmarks.shapes import SHAPES, shape
+from benchmarks.steps import PHASES, WAYS, Contestant, Phase, shares
 from laconic import Grammars
 from laconic.batching import GrammarDataset, LengthSampler
 from laconic.codecs import CodecName
@@ -253,12 +252,9 @@ def print_tables(measured: dict[Row, Figures], compared: list[Figures]) -> None:
 
 def parse() -> argparse.Namespace:
     """Return the arguments, with the defaults that depend on each other."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     default = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", default=default, choices=("cuda", "cpu"))
-    parser.add_argument("--quick", action="store_true", help="little data, one round, batch 32")
     parser.add_argument("--all", action="store_true", help="every composer and sequence model")
     parser.add_argument("--shapes", nargs="+", choices=SHAPES)
     parser.add_argument("--codecs", nargs="+", default=CODECS, choices=CODECS)
@@ -270,8 +266,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--longest", type=int, help="cut documents there; 4,000 letters on the CPU")
     parser.add_argument("--seconds", type=float, help="about how long each contestant trains")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU, with --device cpu")
-    parser.add_argument("--output", type=Path, help="default: build/benchmarks/model-….json")
-    parser.add_argument("--keep", action="store_true", help="write to benchmarks/results instead")
     arguments = parser.parse_args()
     cuda, quick = arguments.device == "cuda", arguments.quick
     default_shapes = ["yelp", "dna", "yelp_all", "pinyin"] if cuda else ["yelp", "adfa", "dna"]
@@ -296,14 +290,8 @@ def main() -> None:
         torch.ones(8, 8, device=device).mm(torch.ones(8, 8, device=device))
     else:
         torch.set_num_threads(arguments.threads)
-    about = describe()
-    if cuda:
-        about["machine"] = f"{accelerator()}, {about['machine']}"
-        about["machine_name"] = str(accelerator()).lower().replace(" ", "-")
-    root = Path(__file__).parent.parent
-    folder = root / ("benchmarks/results" if arguments.keep else "build/benchmarks")
-    out = arguments.output or folder / f"model-{about['machine_name']}-{about['date']}.json"
-    out.parent.mkdir(parents=True, exist_ok=True)
+    about = describe(gpu=cuda)
+    out = output(arguments, about, "model-{machine_name}-{date}.json")
     figures: Figures = {"about": about}
     measured: dict[Row, Figures] = {}
     sets: Figures = {}
@@ -334,7 +322,7 @@ def main() -> None:
             "rows": [{**vars(row), "results": results} for row, results in measured.items()],
             "ratios": ratios(measured),
         }
-        out.write_text(json.dumps(figures, indent=1) + "\n")
+        keep(out, figures)
     print_tables(measured, ratios(measured))
     print(f"\nFigures in {out}, after {time.perf_counter() - began:.0f} s")
 

@@ -1,13 +1,13 @@
-"""The page and the picture that show the figures of benchmarks/model.py; used by report.py."""
+"""The page and the picture that show the figures of benchmarks.model; used by benchmarks.report."""
 
 from __future__ import annotations
 
 import statistics
 from html import escape
 from pathlib import Path
-from typing import Any
 
-Figures = dict[str, Any]
+from benchmarks.command import Figures
+
 WAYS = {"graph": "Laconic, CUDA graphs", "eager": "Laconic, eager", "peer": "paper-style peer"}
 CODECS = {"repair": "Re-Pair", "lzd": "LZD", "none": "none"}
 INTRODUCTION = """# Speed and memory of models

@@ -2,19 +2,16 @@
 
 Data come from the folder that LACONIC_DATA names, else from the bundled samples.
 
-    python benchmarks/ngrams.py                       # all parts to build/benchmarks
-    python benchmarks/ngrams.py --keep                # to benchmarks/results, for `make docs`
-    python benchmarks/ngrams.py --parts speed repeats # some parts; others in the file stay
-    python benchmarks/ngrams.py --quick               # a smoke run on little data
+    python -m benchmarks.ngrams                       # all parts to build/benchmarks
+    python -m benchmarks.ngrams --keep                # to benchmarks/results, for `make docs`
+    python -m benchmarks.ngrams --parts speed repeats # some parts; others in the file stay
+    python -m benchmarks.ngrams --quick               # a smoke run on little data
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
-import io
 import json
-import lzma
 import os
 import tempfile
 import time
@@ -23,45 +20,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from corpus import run
-from machine import describe
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 import laconic
+from benchmarks.command import ROOT, Figures, alone, keep, options, output
+from benchmarks.data import DNA, load_or_sample
+from benchmarks.machine import describe
 from laconic import GrammarVectorizer
 from laconic.codecs import CodecName
 
-Figures = dict[str, Any]
-Split = tuple[list[str], list[str]]
 RANGE, MOST = (1, 5), 200_000
 CODECS: tuple[CodecName, ...] = ("repair", "lzd", "lz78")
-DNA = (
-    *("H3", "H3K14ac", "H3K36me3", "H3K4me1", "H3K4me2"),
-    *("H3K4me3", "H3K79me3", "H3K9ac", "H4", "H4ac"),
-)
 SETS = {
-    "imdb": "text/imdb",
-    "yelp part": "text/yelp_polarity_part",
-    "pinyin": "text/sogou_pinyin",
-    "adfa_ld": "logs/adfa_ld",
-    **{name: f"dna/{name}" for name in DNA},
+    "imdb": "imdb",
+    "yelp part": "yelp_polarity_part",
+    "pinyin": "sogou_pinyin",
+    "adfa_ld": "adfa_ld",
+    **{name: name for name in sorted(DNA)},
 }
 
 
-def documents(name: str, split: str, most: int | None = None) -> Split:
-    """Return texts and labels of a set, or of a bundled sample where there is no LACONIC_DATA."""
-    folder = os.environ.get("LACONIC_DATA")
-    if folder is None:
-        sample = laconic.samples.load("bacteria" if name in DNA else "kjv")
-        part = sample.train if split == "train" else sample.test
-        return part.documents[:most], part.labels[:most]
-    csv.field_size_limit(1 << 30)
-    suffix, delimiter = ("tsv", "\t") if name in DNA else ("csv", ",")
-    path = Path(folder) / SETS[name] / f"{split}.{suffix}.xz"
-    with lzma.open(path) as packed, io.TextIOWrapper(packed, "utf-8", newline="") as file:
-        rows = list(csv.reader(file, delimiter=delimiter))[:most]
-    return [row[1].replace("\\n", "\n") for row in rows], [row[0] for row in rows]
+def texts_of_imdb(most: int | None = None) -> list[str]:
+    """Return training documents."""
+    return load_or_sample("imdb")[1][0].documents[:most]
 
 
 def timed(work: Callable[..., Any], *given: Any) -> tuple[float, Any]:
@@ -80,7 +62,7 @@ def difference(ours: Any, theirs: Any) -> float:
 
 def speed(quick: bool) -> Figures:
     """TF-IDF of imdb: scikit-learn before and after, ours in turns, from texts and grammars."""
-    texts = documents("imdb", "train", 500 if quick else 16_000)[0]
+    texts = texts_of_imdb(500 if quick else 16_000)
     theirs = TfidfVectorizer(analyzer="char", ngram_range=RANGE, max_features=MOST)
     busy = time.process_time()
     first, wanted = timed(theirs.fit_transform, texts)
@@ -131,7 +113,7 @@ def repeats(quick: bool) -> Figures:
     Codecs read the repeated text, up to 20 MB. `doubled` is the grammar of one copy, and a rule for
     each doubling: so far as k may go.
     """
-    text = documents("imdb", "train", 1)[0][0] + " "
+    text = texts_of_imdb(1)[0] + " "
     data = text.encode("ascii", "replace")
     rows = []
     for power in range(0, 9 if quick else 21, 2):
@@ -177,8 +159,9 @@ def accuracy(quick: bool, names: list[str]) -> Figures:
     """Logistic regression on our matrix and on scikit-learn's, the same otherwise."""
     found: Figures = {}
     for name in names:
-        most = (200, 200) if quick else (16_000, 8_000)
-        train, test = (documents(name, s, m) for s, m in zip(("train", "test"), most, strict=True))
+        parts = zip(load_or_sample(SETS[name])[1], (16_000, 8_000), strict=True)
+        some = [(part, 200 if quick else most) for part, most in parts]
+        train, test = ((part.documents[:most], part.labels[:most]) for part, most in some)
         kmers = name in DNA
         span = (3, 6) if kmers else RANGE
         limit = None if kmers else MOST
@@ -200,9 +183,9 @@ def accuracy(quick: bool, names: list[str]) -> Figures:
 
 def memory(quick: bool, gigabytes: float) -> Figures:
     """Peak memory of `laconic features` with hashing on a corpus made by repeating documents."""
-    texts = documents("imdb", "train", 500 if quick else None)[0]
+    texts = texts_of_imdb(500 if quick else None)
     size = sum(len(text.encode()) for text in texts)
-    build = Path(__file__).parent.parent / "build"  # of /tmp there may not be enough
+    build = ROOT / "build"  # of /tmp there may not be enough
     build.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="laconic-bench-", dir=build) as scratch:
         folder = Path(scratch)
@@ -212,13 +195,13 @@ def memory(quick: bool, gigabytes: float) -> Figures:
         shards = folder / "corpus"
         shards.mkdir()
         first = shards / "part-00000.parquet"
-        run("compress", folder / "texts.csv", "-o", first, "--text", "text")
+        alone("alone_command", "compress", folder / "texts.csv", "-o", first, "--text", "text")
         for copy in range(1, copies):
             os.link(first, shards / f"part-{copy:05}.parquet")
         row: Figures = {"text_bytes": copies * size, "documents": copies * len(texts)}
         row["corpus_bytes"] = sum(path.stat().st_size for path in shards.iterdir())
         words = ["--ngram-range", "1", "3", "--n-features", "1048576", "--dtype", "float32"]
-        told = run("features", shards, "-o", folder / "m.npz", *words)
+        told = alone("alone_command", "features", shards, "-o", folder / "m.npz", *words)
         row |= {"words": " ".join(words), "matrix_bytes": (folder / "m.npz").stat().st_size, **told}
     print("memory", json.dumps(row), flush=True)
     return row
@@ -226,35 +209,26 @@ def memory(quick: bool, gigabytes: float) -> Figures:
 
 def main() -> None:
     """Run the parts and write the figures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__)
     parts = ("speed", "repeats", "accuracy", "memory")
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts))
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--gigabytes", type=float, default=1.0, help="of text, for memory")
-    parser.add_argument("--quick", action="store_true", help="little data")
-    parser.add_argument("--json", type=Path, help="default: in build/benchmarks")
-    parser.add_argument("--keep", action="store_true", help="write to benchmarks/results instead")
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     about = describe()
-    root = Path(__file__).parent.parent
-    name = f"ngrams-{about['machine_name']}-{about['date']}.json"
-    out = arguments.json
-    out = out or root / ("benchmarks/results" if arguments.keep else "build/benchmarks") / name
-    out.parent.mkdir(parents=True, exist_ok=True)
+    out = output(given, about, "ngrams-{machine_name}-{date}.json")
     kept = json.loads(out.read_text())["ngrams"] if out.exists() else {}
-    for part in arguments.parts:
+    for part in given.parts:
         if part == "speed":
-            kept[part] = speed(arguments.quick)
+            kept[part] = speed(given.quick)
         elif part == "repeats":
-            kept[part] = repeats(arguments.quick)
+            kept[part] = repeats(given.quick)
         elif part == "accuracy":
-            kept[part] = kept.get(part, {}) | accuracy(arguments.quick, arguments.sets)
+            kept[part] = kept.get(part, {}) | accuracy(given.quick, given.sets)
         else:
-            kept[part] = memory(arguments.quick, arguments.gigabytes)
+            kept[part] = memory(given.quick, given.gigabytes)
         kept.setdefault("runs", {})[part] = {key: about[key] for key in ("command", "commit")}
-        out.write_text(json.dumps({"about": about, "ngrams": kept}, indent=1) + "\n")
+        keep(out, {"about": about, "ngrams": kept})
     print(f"\nFigures in {out}")
 
 

@@ -1,12 +1,12 @@
-"""The figures of benchmarks/ngrams.py in docs/ngrams.md, and its picture; used by report.py."""
+"""The figures of benchmarks.ngrams in docs/ngrams.md, and its picture; used by benchmarks.report."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
-Figures = dict[str, Any]
+from benchmarks.command import Figures
+
 CODECS = {"repair": "Re-Pair", "lzd": "LZD", "lz78": "LZ78", "none": "none"}
 LINES = {
     "scikit-learn": ("#9aa5b1", "scikit-learn"),

@@ -1,7 +1,7 @@
 """Write the tables and the picture that show benchmarks/results: `make docs`.
 
-python benchmarks/report.py           # README.md and what is generated in docs/
-python benchmarks/report.py --check   # only say whether they are up to date
+python -m benchmarks.report           # README.md and what is generated in docs/
+python -m benchmarks.report --check   # only say whether they are up to date
 """
 
 from __future__ import annotations
@@ -12,18 +12,15 @@ import statistics
 import sys
 from html import escape
 from pathlib import Path
-from typing import Any
 
-import model_report
-import ngrams_report
+from benchmarks import model_report, ngrams_report
+from benchmarks.command import ROOT, Figures
 
-ROOT = Path(__file__).parent.parent
 MARKS = (
     "<!-- figures: written by `make docs` from benchmarks/results -->\n",
     "<!-- end of figures -->",
 )
 NAMES = {"repair": "Laconic Re-Pair", "lzd": "Laconic LZD", "lz78": "Laconic LZ78"}
-Figures = dict[str, Any]
 
 
 def newest(kind: str) -> tuple[Path, Figures]:

@@ -6,18 +6,14 @@ samples, with lengths and repetitions like those of the real ones.
 
 from __future__ import annotations
 
-import csv
-import io
-import lzma
-import os
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic import Grammars, compress_many, samples
+from benchmarks.data import DATASETS, load_or_sample
+from laconic import Grammars, compress_many
 from laconic.codecs import CodecName
 
 __all__ = ["SHAPES", "Shape", "shape"]
@@ -25,35 +21,40 @@ __all__ = ["SHAPES", "Shape", "shape"]
 
 @dataclass(frozen=True)
 class Shape:
-    """Where documents of a shape are from, and what made ones should look like.
+    """Which parts of a data set have documents of a shape, and what made ones should look like.
 
     Lengths are lognormal: `mean` letters, `spread` the deviation of their logarithm, none over
     `longest`. `phrases` is how many different phrases each made document repeats; 0: plain text.
     A benchmark takes up to `most` documents.
     """
 
-    files: tuple[str, ...]
+    dataset: str
+    parts: tuple[str, ...]
     alphabet: str
-    classes: int
     mean: float
     spread: float
     longest: int
-    sample: str
     phrases: int = 0
     most: int = 13_000
 
+    @property
+    def classes(self) -> int:
+        """How many classes the documents have."""
+        return DATASETS[self.dataset].classes
 
-YELP_TEST, YELP_TRAIN = (f"text/yelp_polarity_part/{part}.csv.xz" for part in ("test", "train"))
-SOGOU = "text/sogou_pinyin/train.csv.xz"
+    def __str__(self) -> str:
+        return f"{' and '.join(self.parts)} of {self.dataset}"
+
 
 # Real documents are cut at `longest` as well: one pinyin document of 149,276 letters would make a
 # step on characters take ten seconds, and measure nothing else.
+YELP = "yelp_polarity_part"
 SHAPES = {
-    "yelp": Shape((YELP_TEST,), "zhang", 2, 697, 0.89, 5_100, "kjv", most=3_800),
-    "yelp_all": Shape((YELP_TEST, YELP_TRAIN), "zhang", 2, 595, 0.89, 5_100, "kjv"),
-    "pinyin": Shape((SOGOU,), "zhang", 10, 5_500, 0.90, 16_000, "kjv", 200, 600),
-    "dna": Shape(("dna/H3/train.tsv.xz",), "dna", 2, 500, 0.0, 500, "bacteria", most=2_649),
-    "adfa": Shape(("logs/adfa_ld/train.csv.xz",), "bytes", 7, 1_441, 0.81, 10_000, "kjv", 6),
+    "yelp": Shape(YELP, ("test",), "zhang", 697, 0.89, 5_100, most=3_800),
+    "yelp_all": Shape(YELP, ("test", "train"), "zhang", 595, 0.89, 5_100),
+    "pinyin": Shape("sogou_pinyin", ("train",), "zhang", 5_500, 0.90, 16_000, 200, 600),
+    "dna": Shape("H3", ("train",), "dna", 500, 0.0, 500, most=2_649),
+    "adfa": Shape("adfa_ld", ("train",), "bytes", 1_441, 0.81, 10_000, 6),
 }
 
 
@@ -73,13 +74,15 @@ def shape(
 
 @lru_cache(maxsize=2)
 def _documents(name: str, count: int, longest: int) -> tuple[list[str], NDArray[np.int64], str]:
-    folder, wanted = os.environ.get("LACONIC_DATA"), SHAPES[name]
-    where = " and ".join(wanted.files)
-    if folder:
-        rows = [row for file in wanted.files for row in _rows(Path(folder) / file)]
+    wanted = SHAPES[name]
+    source, (train, test) = load_or_sample(wanted.dataset)
+    if source == wanted.dataset:
+        where, parts = str(wanted), {"train": train, "test": test}
+        of = [parts[part] for part in wanted.parts]
+        rows = [row for part in of for row in zip(part.labels, part.documents, strict=True)]
     else:
-        rows = _made(wanted, max(count, 1))
-        where = f"made from the bundled sample {wanted.sample}, with the lengths of {where}"
+        where = f"made from the bundled sample {source}, with the lengths of {wanted}"
+        rows = _made(wanted, train.documents + test.documents, max(count, 1))
     # In any order but the file's: classes may follow each other there.
     order = np.random.default_rng(0).permutation(len(rows))[:count]
     cut = sum(len(rows[i][1]) > longest for i in order)
@@ -90,20 +93,9 @@ def _documents(name: str, count: int, longest: int) -> tuple[list[str], NDArray[
     return [rows[i][1][:longest] for i in order], labels, where
 
 
-def _rows(path: Path) -> list[tuple[str, str]]:
-    """Return label and text of each document of a file of LACONIC_DATA."""
-    with lzma.open(path) as packed, io.TextIOWrapper(packed, "utf-8", newline="") as file:
-        if path.suffixes[-2] == ".tsv":
-            return [(label, text) for label, text in (line.rstrip().split("\t") for line in file)]
-        csv.field_size_limit(1 << 30)
-        return [(row[0], row[1]) for row in csv.reader(file)]
-
-
-def _made(wanted: Shape, count: int) -> list[tuple[str, str]]:
-    """Return labelled documents of that shape, cut from a sample; labels mean nothing."""
+def _made(wanted: Shape, documents: list[str], count: int) -> list[tuple[str, str]]:
+    """Return labelled documents of that shape, cut from others; labels mean nothing."""
     draw = np.random.default_rng(0)
-    sample = samples.load(wanted.sample)
-    documents = sample.train.documents + sample.test.documents
     text = ("" if wanted.alphabet == "dna" else " ").join(documents)
     middle = np.log(wanted.mean) - wanted.spread**2 / 2
     lengths = np.clip(draw.lognormal(middle, wanted.spread, count), 1, wanted.longest)

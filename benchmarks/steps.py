@@ -1,4 +1,4 @@
-"""Ways to make a training step, and contestants that take turns at it: see benchmarks/model.py."""
+"""Ways to make a training step, and contestants that take turns at it: see benchmarks.model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.optim import Adam, Optimizer
 
+from benchmarks.command import Figures
 from laconic.batching import Batch
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import Captured, captured_inference, captured_training
 
-Figures = dict[str, Any]
 Phase = Literal["train", "infer"]
 PHASES: tuple[Phase, ...] = ("train", "infer")
 

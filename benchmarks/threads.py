@@ -1,6 +1,6 @@
 """Measure how much faster more threads are, and print it as JSON: a process for compress.py.
 
-python benchmarks/threads.py [--quick]
+python -m benchmarks.threads [--quick]
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from data import english_documents
-from machine import processors
-
 import laconic
+from benchmarks.machine import processors
+from benchmarks.texts import english_documents
 
 CODECS = ("repair", "lzd", "lz78")
 

@@ -80,15 +80,15 @@ def words(dataset: str, results: Path) -> None:
     train, test = documents(dataset)
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
     model = LogisticRegression(C=30, max_iter=1000)
-    model.fit(vectorizer.fit_transform(train.texts), train.labels)
-    accuracy = float(model.score(vectorizer.transform(test.texts), test.labels))
+    model.fit(vectorizer.fit_transform(train.documents), train.labels)
+    accuracy = float(model.score(vectorizer.transform(test.documents), test.labels))
     figures = {
         "dataset": dataset,
         "method": WORDS,
         "seed": 0,
         "about": about(),
         "config": {"features": len(vectorizer.vocabulary_), "C": 30},
-        "documents": {"train": len(train.texts), "test": len(test.texts)},
+        "documents": {"train": len(train), "test": len(test)},
         "test": {"accuracy": accuracy},
         "seconds": time.perf_counter() - began,
     }

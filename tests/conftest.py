@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-# For `import strategies`, `fuzz` and `peer`: pytest's importlib mode leaves sys.path alone.
+# For `import strategies` and `fuzz`: pytest's importlib mode leaves sys.path alone.
 REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(REPOSITORY / folder) for folder in ("tests", "tools", "benchmarks")]
+sys.path[:0] = [str(REPOSITORY / folder) for folder in ("tests", "tools")]
 
 # Before torch is loaded: test processes with a thread per processor each would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

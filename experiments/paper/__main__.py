@@ -20,8 +20,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from benchmarks.layouts import DataError
 from experiments.paper.grid import ROWS, Row, chosen, groups, rows
-from experiments.paper.layouts import DataError
 from experiments.paper.results import RESULTS, path_of
 from laconic.training.settings import ConfigError
 

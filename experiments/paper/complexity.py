@@ -16,7 +16,7 @@ from typing import cast
 
 import torch
 
-from benchmarks.data import english_documents
+from benchmarks.texts import english_documents
 from experiments.paper.results import RESULTS, Figures, about, write
 from laconic import compress_many
 from laconic.batching import Batch, collate

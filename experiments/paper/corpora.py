@@ -11,10 +11,10 @@ from typing import Any, cast
 import numpy as np
 from pyarrow.parquet import ParquetFile
 
-from experiments.paper.data import DATASETS, load
-from experiments.paper.layouts import Documents
+from benchmarks.data import DATASETS, Splits, load
 from laconic import Alphabet, Corpus
 from laconic.codecs import CodecName
+from laconic.samples import Split
 
 __all__ = ["CACHE", "corpora", "documents", "statistics", "symbols"]
 
@@ -23,9 +23,9 @@ _FIRST = 0x4E00  # tokens become characters from here on, all of them letters of
 _TOKENS = 20_000
 
 
-def documents(dataset: str, longest: int | None = None) -> tuple[Documents, Documents]:
+def documents(dataset: str, longest: int | None = None) -> Splits:
     """Return train and test, cut at `longest` letters."""
-    train, test = _loaded(dataset)
+    train, test = load(dataset)
     if longest is None:
         return train, test
     return _cut(train, longest), _cut(test, longest)
@@ -109,13 +109,8 @@ def statistics(dataset: str, codec: str, cache: Path = CACHE) -> dict[str, Any]:
     return found
 
 
-@lru_cache(maxsize=1)
-def _loaded(dataset: str) -> tuple[Documents, Documents]:
-    return load(dataset)
-
-
-def _cut(part: Documents, longest: int) -> Documents:
-    return Documents([text[:longest] for text in part.texts], part.labels)
+def _cut(part: Split, longest: int) -> Split:
+    return Split([text[:longest] for text in part.documents], part.labels)
 
 
 def _compressed(
@@ -128,14 +123,14 @@ def _compressed(
         codec = "none"
     name = cast(CodecName, codec)
     one, two = (
-        Corpus.from_documents(part.texts, part.labels, name, alphabet) for part in (train, test)
+        Corpus.from_documents(part.documents, part.labels, name, alphabet) for part in (train, test)
     )
     return one, two
 
 
 def _tokens(
-    train: Documents, test: Documents, alphabet: Alphabet, vocabulary: int
-) -> tuple[Documents, Documents, Alphabet]:
+    train: Split, test: Split, alphabet: Alphabet, vocabulary: int
+) -> tuple[Split, Split, Alphabet]:
     """Return documents whose characters are tokens, and their alphabet."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -147,9 +142,9 @@ def _tokens(
         vocab_size=vocabulary, special_tokens=["?"], show_progress=False, max_token_length=16
     )
 
-    def plain(part: Documents) -> list[str]:
+    def plain(part: Split) -> list[str]:
         # They see what the other methods see: the alphabet's letters.
-        return [alphabet.decode(alphabet.encode(text)) for text in part.texts]
+        return [alphabet.decode(alphabet.encode(text)) for text in part.documents]
 
     texts = plain(train), plain(test)
     tokenizer.train_from_iterator(texts[0], trainer)
@@ -157,5 +152,5 @@ def _tokens(
         ["".join(chr(_FIRST + i) for i in each.ids) for each in tokenizer.encode_batch(some)]
         for some in texts
     ]
-    made = [Documents(t, part.labels) for t, part in zip(coded, (train, test), strict=True)]
+    made = [Split(t, part.labels) for t, part in zip(coded, (train, test), strict=True)]
     return made[0], made[1], Alphabet.learn(coded[0])

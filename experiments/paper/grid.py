@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from experiments.paper.data import DATASETS
+from benchmarks.data import DATASETS
 from laconic.codecs import CodecName
 from laconic.training.settings import ConfigError, TrainingConfig, resolve
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import accelerator, describe
+from benchmarks.machine import describe
 
 __all__ = ["RESULTS", "Figures", "about", "path_of", "read", "rounded", "rows_in", "write"]
 
@@ -21,14 +19,6 @@ RESULTS = Path(__file__).parent.parent / "results" / "paper"
 def about() -> Figures:
     """Return command, commit, date, versions and machine, a GPU named if torch has one."""
     found = describe()
-    # A process of a pool was begun by no module of its own, and only experiments.paper has pools.
-    main = getattr(sys.modules["__main__"], "__spec__", None)
-    module = main.name.removesuffix(".__main__") if main else "experiments.paper"
-    # Where a machine keeps its folders says nothing to others.
-    given = [re.sub(r"(?<![^=])/\S*/", "", each) for each in sys.argv[1:]]
-    found["command"] = " ".join([f"python -m {module}", *given])
-    if name := accelerator():
-        found["machine"] = f"{name}, {found['machine']}"
     del found["machine_name"]
     return found
 

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.data import DATASETS
 from experiments.paper.corpora import documents
-from experiments.paper.data import DATASETS
 from experiments.paper.grid import Group
-from experiments.paper.layouts import Documents
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
+from laconic.samples import Split
 from laconic.training.data import Labels, split
 from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.settings import TrainingConfig, resolve
@@ -37,7 +37,7 @@ class _Task:
     """One data set, labels as numbers, and what the settings of trained models hold out."""
 
     def __init__(
-        self, dataset: str, train: Documents, test: Documents, seed: int, config: TrainingConfig
+        self, dataset: str, train: Split, test: Split, seed: int, config: TrainingConfig
     ) -> None:
         self.config = config
         self.kind, self.seed, self.alphabet = (
@@ -48,8 +48,8 @@ class _Task:
         self.labels = Labels.of(train.labels, "classification")
         targets: Ints = self.labels.numbers(train.labels)
         fit, valid = split(self.labels, targets, config.holdout, seed)
-        self.parts = [[train.texts[i] for i in rows.tolist()] for rows in (fit, valid)]
-        self.parts.append(test.texts)
+        self.parts = [[train.documents[i] for i in rows.tolist()] for rows in (fit, valid)]
+        self.parts.append(test.documents)
         self.targets = [targets[fit], targets[valid], self.labels.numbers(test.labels)]
 
 

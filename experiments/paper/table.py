@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from experiments.paper.data import DATASETS
+from benchmarks.data import DATASETS
 from experiments.paper.grid import COMPOSERS, IN_PLACE, Group, Method, Row
 from experiments.paper.printed import COMPRESSION, DNA, TEXT_ERRORS
 from experiments.paper.results import Figures, read, rows_in

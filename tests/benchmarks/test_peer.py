@@ -1,4 +1,4 @@
-"""benchmarks/peer.py is a fair peer only if it computes what the paper says."""
+"""benchmarks.peer is a fair peer only if it computes what the paper says."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from peer import LONGEST, PeerModel, peer_batch
 
+from benchmarks.peer import LONGEST, PeerModel, peer_batch
 from laconic import Grammar, Grammars, compress_many
 
 SIZE = 6

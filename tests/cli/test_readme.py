@@ -52,7 +52,7 @@ def test_demo_has_a_row_for_every_sample_and_codec() -> None:
 
 def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
-    printed = run("benchmarks/compress.py", "--quick", "--json", out)
+    printed = run("-m", "benchmarks.compress", "--quick", "--json", out)
     figures = json.loads(out.read_text())
     contestants = {"zlib -6", "zlib -9", "zstd -3", "tokenizers", "repair", "lzd", "lz78"}
     assert set(figures["short"]["rows"]) == contestants
@@ -66,12 +66,12 @@ def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
 
 
 def test_docs_show_the_newest_results() -> None:
-    run("benchmarks/report.py", "--check")
+    run("-m", "benchmarks.report", "--check")
 
 
 def test_benchmark_of_corpora_measures_sizes_and_cost(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
-    run("benchmarks/corpus.py", "--quick", "--json", out)
+    run("-m", "benchmarks.corpus", "--quick", "--json", out)
     figures = json.loads(out.read_text())
     assert set(figures["sizes"]) == {"kjv", "bacteria"}
     for sizes in figures["sizes"].values():
@@ -84,7 +84,7 @@ def test_benchmark_of_corpora_measures_sizes_and_cost(tmp_path: Path) -> None:
 def test_benchmark_of_ngrams_measures_the_same_matrices(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     parts = ("speed", "repeats", "memory")
-    run("benchmarks/ngrams.py", "--quick", "--json", out, "--parts", *parts)
+    run("-m", "benchmarks.ngrams", "--quick", "--json", out, "--parts", *parts)
     figures = json.loads(out.read_text())["ngrams"]
     assert set(figures["runs"]) == set(parts)
     rows = figures["speed"]["rows"]

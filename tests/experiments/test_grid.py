@@ -154,7 +154,7 @@ def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
         assert all(each == found[0] for each in found)
         source_texts, test = documents("bacteria", 100)
         task = _Task("bacteria", source_texts, test, seed, config)
-        assert task.parts[1] == [source_texts.texts[i] for i in found[0]]
+        assert task.parts[1] == [source_texts.documents[i] for i in found[0]]
     assert parts[0][0] != parts[1][0]
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.paper import data, layouts
-from experiments.paper.layouts import DataError, Documents
+from benchmarks import data, layouts
+from benchmarks.layouts import DataError
+from laconic.samples import Split
 
 SEQUENCES = ["ACGTACGT", "GGGTTTAA", "TTTTACGA", "CCCCACGT", "AAAAAAAA"] * 4
 LABELS = ["1", "0", "1", "1", "0"] * 4
@@ -32,16 +33,16 @@ def test_zhang_joins_all_columns(tmp_path: Path, packed: str) -> None:
     train, test = layouts.zhang("ag_news_csv", ".csv", tmp_path)
 
     assert train.labels == ["3", "1"]
-    assert train.texts == ['A title\nHe said "no".\nThen he left.', "Another, title\nText"]
-    assert test == Documents(["only one column"], ["2"])
+    assert train.documents == ['A title\nHe said "no".\nThen he left.', "Another, title\nText"]
+    assert test == Split(["only one column"], ["2"])
 
 
 def test_tabbed(tmp_path: Path) -> None:
     write(tmp_path / "dna/H3/train.tsv.xz", "1\tACGT\n0\tGGTT\n")
     write(tmp_path / "dna/H3/test.tsv.xz", "0\tTTTT\n")
     train, test = layouts.tabbed("dna/H3", tmp_path)
-    assert train == Documents(["ACGT", "GGTT"], ["1", "0"])
-    assert test == Documents(["TTTT"], ["0"])
+    assert train == Split(["ACGT", "GGTT"], ["1", "0"])
+    assert test == Split(["TTTT"], ["0"])
 
 
 def jaist(folder: Path, name: str = "H3.txt") -> None:
@@ -55,8 +56,8 @@ def jaist(folder: Path, name: str = "H3.txt") -> None:
 def test_jaist_has_no_test_part_and_gets_one(tmp_path: Path, name: str) -> None:
     jaist(tmp_path, name)
     train, test = layouts.jaist("H3", tmp_path)
-    assert (len(train.texts), len(test.texts)) == (18, 2)
-    both = sorted(zip(train.texts + test.texts, train.labels + test.labels, strict=True))
+    assert (len(train), len(test)) == (18, 2)
+    both = sorted(zip(train.documents + test.documents, train.labels + test.labels, strict=True))
     assert both == sorted(zip(SEQUENCES, LABELS, strict=True))
     assert layouts.jaist("H3", tmp_path) == (train, test)
 
@@ -67,16 +68,16 @@ def test_gue_adds_dev_to_train(tmp_path: Path) -> None:
     write(where / "dev.csv", "sequence,label\nTTTT,0\n")
     write(where / "test.csv", "sequence,label\nGGGG,1\n")
     train, test = layouts.gue("H3", tmp_path)
-    assert train == Documents(["ACGT", "ACGA", "TTTT"], ["1", "0", "0"])
-    assert test == Documents(["GGGG"], ["1"])
+    assert train == Split(["ACGT", "ACGA", "TTTT"], ["1", "0", "0"])
+    assert test == Split(["GGGG"], ["1"])
 
 
 def test_nucleotide_transformer(tmp_path: Path) -> None:
     write(tmp_path / "nt/H3/train.fna", ">chr1_2|1\nACGT\nacgt\n>chr2|x|0\nTTNT\n")
     write(tmp_path / "nt/H3/test.fna.gz", ">chr3|0\nGGGG\n")
     train, test = layouts.nt("H3", tmp_path)
-    assert train == Documents(["ACGTACGT", "TTNT"], ["1", "0"])
-    assert test == Documents(["GGGG"], ["0"])
+    assert train == Split(["ACGTACGT", "TTNT"], ["1", "0"])
+    assert test == Split(["GGGG"], ["0"])
 
 
 BAD = {
@@ -156,4 +157,4 @@ def test_data_that_is_not_there_names_the_cure(monkeypatch: pytest.MonkeyPatch) 
 def test_bundled_samples_need_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LACONIC_DATA", raising=False)
     train, test = data.load("bacteria")
-    assert (len(train.texts), len(test.texts)) == (1920, 480)
+    assert (len(train), len(test)) == (1920, 480)

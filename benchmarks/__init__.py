@@ -1,0 +1,1 @@
+"""Speed, memory and sizes, measured beside others: `python -m benchmarks.compress` and its kin."""

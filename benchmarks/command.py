@@ -1,0 +1,48 @@
+"""What the commands share: options, processes of their own, and the file that figures go to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+__all__ = ["ROOT", "Figures", "alone", "keep", "options", "output"]
+
+Figures: TypeAlias = dict[str, Any]
+ROOT = Path(__file__).parent.parent
+
+
+def options(text: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options of every benchmark; `text` is the module's docstring."""
+    parser = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="little data, few rounds")
+    parser.add_argument("--json", "--output", type=Path, help="default: a file in build/benchmarks")
+    parser.add_argument("--keep", action="store_true", help="write to benchmarks/results instead")
+    return parser
+
+
+def output(given: argparse.Namespace, about: Mapping[str, object], name: str) -> Path:
+    """Return where figures go; `name` may have {machine_name} and {date} in it."""
+    folder = ROOT / ("benchmarks/results" if given.keep else "build/benchmarks")
+    path: Path = given.json or folder / name.format_map(about)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def keep(path: Path, figures: Figures) -> None:
+    """Write figures."""
+    path.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def alone(module: str, *words: str | Path) -> Figures:
+    """Run a module of this package in a process of its own; return the JSON it prints last."""
+    command: list[str | Path] = [sys.executable, "-m", f"benchmarks.{module}", *words]
+    done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    found: Figures = json.loads(done.stdout.splitlines()[-1])
+    return found
