@@ -67,21 +67,27 @@ struct PackedArrays {
 };
 
 // Does something to each document; errors name it.
-template <class Do>
-void for_each_document(std::size_t count, Do work) {
-    for (std::size_t i = 0; i < count; ++i) {
-        try {
-            work(i);
-        } catch (const GrammarError& error) {
-            throw GrammarError("document " + std::to_string(i) + ": " + error.what());
-        }
+template <class Work>
+void for_each_document(std::size_t count, Work work) {
+    for (std::size_t i = 0; i < count; ++i) in_document(i, [&] { work(i); });
+}
+
+// The core's error as Python's, with the same data.
+void translate(const std::exception_ptr& thrown, void*) {
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const GrammarError& error) {
+        nb::dict place;
+        if (error.document()) place["document"] = *error.document();
+        const nb::object type = nb::module_::import_("laconic.errors").attr("GrammarError");
+        PyErr_SetObject(type.ptr(), type(error.reason(), **place).ptr());
     }
 }
 
 }  // namespace
 
 NB_MODULE(_core, m) {
-    nb::exception<GrammarError>(m, "GrammarError", nb::module_::import_("laconic.errors").attr("InputError"));
+    nb::register_exception_translator(translate);
     bind_ngrams(m);
 
     const auto bind_compress = [&]<class Letter>(Letter) {
@@ -148,11 +154,7 @@ NB_MODULE(_core, m) {
                 lengths.renew(grammar.rule_count());
                 begins.renew(grammar.sequence.size() + 1);
                 expanded_lengths(grammar, lengths.data());
-                try {
-                    starts(grammar, lengths.data(), begins.data());
-                } catch (const GrammarError& error) {
-                    throw GrammarError("document " + std::to_string(i) + ": " + error.what());
-                }
+                in_document(i, [&] { starts(grammar, lengths.data(), begins.data()); });
                 result[i] = begins[grammar.sequence.size()];
             }
             return to_numpy(std::move(result));

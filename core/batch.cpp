@@ -132,9 +132,9 @@ private:
     Buffer<Symbol> rules_, sequence_;
 };
 
-// How an error names a document; if there is but one it needs no name.
-std::string which(std::size_t document, std::span<const std::int64_t> offsets) {
-    return offsets.size() > 2 ? "document " + std::to_string(document) + ": " : "";
+// How an error names a document: not at all if there is but one.
+std::optional<std::size_t> name(std::size_t document, std::span<const std::int64_t> offsets) {
+    return offsets.size() > 2 ? std::optional(document) : std::nullopt;
 }
 
 template <class Letter>
@@ -155,8 +155,9 @@ void check_text(std::span<const Letter> text, std::span<const std::int64_t> offs
     };
     const auto bad = std::find_if(text.begin(), text.end(), outside);
     const auto document = std::upper_bound(offsets.begin(), offsets.end(), bad - text.begin()) - offsets.begin() - 1;
-    throw GrammarError(which(static_cast<std::size_t>(document), offsets) + "symbol " + std::to_string(*bad) +
-                       " is outside the alphabet 0 … " + std::to_string(alphabet_size - 1));
+    throw GrammarError(
+        "symbol " + std::to_string(*bad) + " is outside the alphabet 0 … " + std::to_string(alphabet_size - 1),
+        name(static_cast<std::size_t>(document), offsets));
 }
 
 constexpr std::size_t kShare = 1 << 17;  // letters
@@ -203,11 +204,8 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
         for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
             const std::size_t rules = out.rules.size(), sequence = out.sequence.size();
             const auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
-            try {
-                crew[worker].codec.compress(text.subspan(begin, end - begin), alphabet_size, out);
-            } catch (const GrammarError& error) {
-                throw GrammarError(which(i, offsets) + error.what());
-            }
+            in_document(name(i, offsets),
+                        [&] { crew[worker].codec.compress(text.subspan(begin, end - begin), alphabet_size, out); });
             batch.rule_offsets[i + 1] = static_cast<std::int64_t>((out.rules.size() - rules) / 2);
             batch.sequence_offsets[i + 1] = static_cast<std::int64_t>(out.sequence.size() - sequence);
         }

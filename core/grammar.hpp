@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -42,10 +43,31 @@ struct GrammarView {
     std::size_t rule_count() const { return rules.size() / 2; }
 };
 
+// What is wrong, and in which of many documents, if it is one's fault; what() says both.
 class GrammarError : public std::runtime_error {
 public:
-    using std::runtime_error::runtime_error;
+    explicit GrammarError(const std::string& reason, std::optional<std::size_t> document = {})
+        : std::runtime_error(document ? "document " + std::to_string(*document) + ": " + reason : reason),
+          reason_(reason),
+          document_(document) {}
+
+    const std::string& reason() const { return reason_; }
+    std::optional<std::size_t> document() const { return document_; }
+
+private:
+    std::string reason_;
+    std::optional<std::size_t> document_;
 };
+
+// Does something to one of many documents; errors name it.
+template <class Work>
+void in_document(std::optional<std::size_t> document, Work work) {
+    try {
+        work();
+    } catch (const GrammarError& error) {
+        throw GrammarError(error.reason(), document);
+    }
+}
 
 // Throws GrammarError on a document too long to compress as one.
 void check_length(std::size_t length);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <string>
 #include <vector>
 
 #include "ngrams.hpp"
@@ -77,11 +76,7 @@ void each_document(std::span<const GrammarView> documents, const Labour& labour,
     const auto work_on = [&](std::size_t share, std::size_t worker) {
         for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
             if (stop.load(std::memory_order_relaxed)) throw Stopped();
-            try {
-                work(i, worker, stop);
-            } catch (const GrammarError& error) {
-                throw GrammarError("document " + std::to_string(i) + ": " + error.what());
-            }
+            in_document(i, [&] { work(i, worker, stop); });
         }
     };
     std::size_t size = 0;

@@ -32,6 +32,7 @@ from strategies import (
 
 import laconic
 from laconic import AlphabetError, Codec, Grammar, GrammarError, compress, compress_many
+from laconic.errors import LaconicError
 
 DTYPES = (np.uint8, np.uint16, np.int32, np.int64, np.uint64, list)
 ALL = [
@@ -336,8 +337,8 @@ def test_ctrl_c_stops_the_work() -> None:
         ([[0, 5]], {"alphabet_size": 5}, GrammarError, "symbol 5 is outside the alphabet 0 … 4"),
         ([np.array([0, 9], np.uint8)], {"alphabet_size": 9}, GrammarError, "symbol 9 is outside"),
         ([np.array([0, -1], np.int32)], {}, GrammarError, "symbol -1 is outside"),
-        ([[0, -1]], {}, GrammarError, "the document: terminals must be from 0 to"),
-        ([[0, 2**31]], {}, GrammarError, "the document: terminals must be from 0 to"),
+        ([[0, -1]], {}, GrammarError, "^terminals must be from 0 to"),
+        ([[0, 2**31]], {}, GrammarError, "^terminals must be from 0 to"),
         ([[0, MOST]], {}, GrammarError, f"terminal {MOST} leaves no room for rules"),
         *(([[0]], {"alphabet_size": n}, ValueError, "^alphabet_size") for n in (0, -1, 2**31)),
         *(
@@ -382,8 +383,11 @@ def test_errors_of_one(arguments: Any, options: Any, error: Any, message: str) -
     ],
 )
 def test_errors_of_many(documents: Any, options: Any, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         compress_many(documents, **options)
+    if isinstance(caught.value, LaconicError) and "document 1" in message:
+        assert caught.value.document == 1
+        assert "document" not in caught.value.reason
 
 
 @pytest.mark.parametrize("codec", ["repair", "lz78", "lzd"])

@@ -60,6 +60,22 @@ void check_errors() {
     CHECK_THROWS(check_length(kMaxDocument + 1), GrammarError, "a document of 4294967041 letters is too long");
 }
 
+void check_that_errors_name_documents() {
+    const auto fail = [] { throw GrammarError("it is bad"); };
+    for (const std::optional<std::size_t> document : {std::optional<std::size_t>(17), {}}) {
+        try {
+            in_document(document, fail);
+        } catch (const GrammarError& error) {
+            CHECK(error.document() == document, error.what());
+            CHECK(error.reason() == "it is bad", error.what());
+            CHECK(error.what() == (document ? std::string("document 17: it is bad") : "it is bad"), error.what());
+            continue;
+        }
+        CHECK(false, "nothing was thrown");
+    }
+    in_document(0, [] {});
+}
+
 // ---- lengths that no machine holds -----------------------------------------------------------------------------
 
 // Rule k stands for 2^(k+1) letters, as far as 63 bits go.
@@ -229,6 +245,7 @@ void check_empty() {
 int main() {
     using namespace laconic::test;
     check_errors();
+    check_that_errors_name_documents();
     check_saturation();
     check_random_grammars();
     check_chain(true);

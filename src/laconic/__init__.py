@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from laconic import samples
 from laconic.alphabet import Alphabet, AlphabetError
 from laconic.codecs import Codec, compress, compress_many
-from laconic.grammar import Grammar, GrammarError, Grammars
+from laconic.errors import GrammarError
+from laconic.grammar import Grammar, Grammars
 
 if TYPE_CHECKING:
     from laconic.corpus import Corpus, CorpusError

@@ -9,8 +9,6 @@ _Symbols: TypeAlias = npt.NDArray[np.int32]
 _Longs: TypeAlias = npt.NDArray[np.int64]
 _Letters: TypeAlias = npt.NDArray[np.uint32]
 
-class GrammarError(ValueError): ...
-
 def compress_many(
     text: npt.NDArray[np.integer[Any]],
     offsets: _Longs,

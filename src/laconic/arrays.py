@@ -7,8 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from laconic._core import GrammarError
-from laconic.errors import NoDocumentError
+from laconic.errors import GrammarError, NoDocumentError
 
 __all__ = [
     "Int32s",

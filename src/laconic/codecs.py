@@ -13,8 +13,8 @@ import numpy.typing as npt
 from laconic import _core
 from laconic.alphabet import BYTES_LIKE, Alphabet, Document, Symbols, as_alphabet
 from laconic.arrays import alphabet_size_of
-from laconic.errors import InputError
-from laconic.grammar import Grammar, GrammarError, Grammars, trusted_grammars
+from laconic.errors import GrammarError, InputError
+from laconic.grammar import Grammar, Grammars, trusted_grammars
 
 __all__ = ["Codec", "compress", "compress_many"]
 
@@ -107,7 +107,7 @@ def compress(
         alphabet = _alphabet_of_text(alphabet, alphabet_size)
         symbols, alphabet_size = alphabet.encode(document), alphabet.size
     else:
-        symbols = _terminals(document, "the document")
+        symbols = _terminals(document)
         alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet)
     offsets = np.array([0, len(symbols)], np.int64)
     return compress_symbols(symbols, offsets, alphabet_size, codec, threads=1)[0]
@@ -146,7 +146,7 @@ def compress_many(
         for i, part in enumerate(parts):
             if isinstance(part, _TEXT):
                 raise TypeError(f"document {i} is text, document 0 is integers; do not mix them")
-        rows = [_terminals(part, f"document {i}") for i, part in enumerate(parts)]
+        rows = [_terminals(part, i) for i, part in enumerate(parts)]
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         symbols = np.concatenate([np.zeros(0, np.uint8), *rows])
         alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet)
@@ -194,7 +194,8 @@ def _alphabet_of_text(alphabet: str | Alphabet, alphabet_size: int | None) -> Al
     return as_alphabet(alphabet)
 
 
-def _terminals(document: npt.ArrayLike, what: str) -> Symbols:
+def _terminals(document: npt.ArrayLike, number: int | None = None) -> Symbols:
+    what = "the document" if number is None else f"document {number}"
     try:
         array = np.asarray(document)
     except (ValueError, TypeError, OverflowError):
@@ -209,7 +210,7 @@ def _terminals(document: npt.ArrayLike, what: str) -> Symbols:
         # Other threads could change what is not ours while the core, without the GIL, trusts it.
         return array.copy() if array.flags.writeable else np.require(array, requirements=["C", "A"])
     if int(array.min()) < 0 or int(array.max()) >= 1 << 31:
-        raise GrammarError(f"{what}: terminals must be from 0 to 2^31 - 2")
+        raise GrammarError("terminals must be from 0 to 2^31 - 2", document=number)
     return array.astype(np.int32)
 
 

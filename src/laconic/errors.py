@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 __all__ = [
+    "GrammarError",
     "InputError",
     "LaconicError",
     "MissingPackageError",
@@ -55,6 +56,10 @@ class LaconicError(Exception):
 
 class InputError(LaconicError, ValueError):
     """A value, a document or a file that cannot be what it is."""
+
+
+class GrammarError(InputError):
+    """Arrays that are no grammar, or documents that cannot become one; the core raises it, too."""
 
 
 class NoDocumentError(LaconicError, IndexError):

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from laconic import _core
-from laconic._core import GrammarError
 from laconic.alphabet import Alphabet, Symbols, as_alphabet
 from laconic.arrays import (
     Int32s,
@@ -24,10 +23,10 @@ from laconic.arrays import (
     row,
     row_numbers,
 )
-from laconic.errors import NoDocumentError
+from laconic.errors import GrammarError, NoDocumentError
 from laconic.show import print_rules, several
 
-__all__ = ["Grammar", "GrammarError", "Grammars"]
+__all__ = ["Grammar", "Grammars"]
 
 _EXPANSION_LIMIT = 1 << 30
 

@@ -481,7 +481,7 @@ def test_damaged_codes(
     with pytest.raises(CorpusError, match=message) as caught:
         opened(path)
     assert caught.value.file == str(path)
-    assert caught.value.row == row
+    assert caught.value.document == row
     assert f"{path}, document {row}: " in str(caught.value)
     problems = list(Corpus.open(path).problems())
     assert len(problems) == 1
@@ -512,7 +512,7 @@ def test_any_damage_to_codes(tmp_path: Path, data: st.DataObject) -> None:
     try:
         corpus = opened(path)
     except CorpusError as error:
-        where = error.file, error.row
+        where = error.file, error.document
     else:
         assert corpus.lengths.tolist() == labelled().lengths.tolist()
         others = [k for k in range(len(codes)) if k != row]

@@ -117,12 +117,18 @@ def test_lengths_that_are_given_are_taken() -> None:
 
 
 def test_errors_can_be_sent() -> None:
-    for error in (CorpusError("r"), CorpusError("r", "f"), CorpusError("r", "f", 0)):
+    for error in (
+        CorpusError("r"),
+        CorpusError("r", file="f"),
+        CorpusError("r", file="f", document=0),
+    ):
         again = pickle.loads(pickle.dumps(error))
-        assert (str(again), again.reason, again.file, again.row) == (
-            *(str(error), error.reason, error.file, error.row),
+        assert (str(again), again.reason, again.file, again.document) == (
+            *(str(error), error.reason, error.file, error.document),
         )
-    assert str(CorpusError("is bad", "a.parquet", 3)) == "a.parquet, document 3: is bad"
+    assert (
+        str(CorpusError("is bad", file="a.parquet", document=3)) == "a.parquet, document 3: is bad"
+    )
 
 
 # ---- metadata -----------------------------------------------------------------------------------
@@ -345,7 +351,7 @@ def test_bad_rows_are_named(name: str, row: int, value: Any, message: str) -> No
         with pytest.raises(CorpusError) as caught:
             grammars_from(each, ABOUT)
         assert caught.value.reason.startswith(message)
-        assert caught.value.row == row
+        assert caught.value.document == row
     (problem,) = Corpus.from_arrow(table).problems()
     assert problem.startswith(f"document {row}: {message}")
 

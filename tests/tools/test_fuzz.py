@@ -124,6 +124,13 @@ def test_grammars_say_what_is_wrong(changed: dict[str, Any], message: str) -> No
     with pytest.raises(GrammarError) as caught:
         Grammars(**(valid | changed))
     assert str(caught.value).startswith(message)
+    blamed, colon, reason = message.removeprefix("document ").partition(": ")
+    if message.startswith("document ") and colon:
+        assert caught.value.document == int(blamed)
+        assert caught.value.reason.startswith(reason)
+    else:
+        assert caught.value.document is None
+        assert caught.value.reason == str(caught.value)
 
 
 def test_grammars_name_the_document_that_is_too_long() -> None:

@@ -24,8 +24,7 @@ from laconic.corpus.schema import (
     lists_of,
     packed_lists,
 )
-from laconic.errors import InputError
-from laconic.grammar import GrammarError
+from laconic.errors import GrammarError, InputError
 
 __all__ = [
     "COMPACTED",
@@ -68,7 +67,7 @@ def to_compact(table: pa.Table, about: About) -> pa.Table:
             about.alphabet.size, _numbers(about), *packed_lists(table)
         )
     except GrammarError as error:
-        raise CorpusError.of(error) from None
+        raise CorpusError(error.reason, **error.place) from None
     column = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(table), [None, pa.py_buffer(offsets), pa.py_buffer(codes)]
     )
@@ -105,7 +104,8 @@ def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
         if not found.equals(field.type):
             raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
     if column.null_count:
-        raise CorpusError("grammar is missing", row=column.is_null().to_pylist().index(True))
+        missing = column.is_null().to_pylist().index(True)
+        raise CorpusError("grammar is missing", document=missing)
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], _FIELD.type)
     every = np.frombuffer(array.buffers()[1], np.int64) if len(array) else np.zeros(1, np.int64)
     offsets = every[array.offset : array.offset + len(array) + 1]
@@ -119,7 +119,7 @@ def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
             about.alphabet.size, _numbers(about), frozen(codes), frozen(np.array(offsets))
         )
     except GrammarError as error:
-        raise CorpusError.of(error) from None
+        raise CorpusError(error.reason, **error.place) from None
     columns = dict(zip(COMPACTED, lists_of(*packed), strict=True))
     columns |= {name: table.column(name) for name in table.schema.names if name != "grammar"}
     fields = listed_fields(table.schema)

@@ -20,7 +20,14 @@ from laconic.arrays import arrow_integers, row_numbers
 from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many, processors
 from laconic.corpus.compact import check_compact, learn_model
 from laconic.corpus.parquet import CorpusFile, CorpusWriter
-from laconic.corpus.schema import GRAMMAR_COLUMNS, About, CorpusError, grammars_from, table_of
+from laconic.corpus.schema import (
+    GRAMMAR_COLUMNS,
+    About,
+    CorpusError,
+    errors_in,
+    grammars_from,
+    table_of,
+)
 from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
 from laconic.errors import InputError, NoDocumentError
 from laconic.formats import ReadOptions, at_its_row, read_table
@@ -38,7 +45,8 @@ class _Piece(Protocol):
     @property
     def rows(self) -> int: ...
     def load(self, columns: Sequence[str] | None) -> pa.Table: ...
-    def name(self, row: int) -> tuple[str | None, int]: ...
+    @property
+    def place(self) -> tuple[str | None, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +60,9 @@ class _Table:
     def load(self, columns: Sequence[str] | None) -> pa.Table:
         return self.table if columns is None else self.table.select(columns)
 
-    def name(self, row: int) -> tuple[str | None, int]:
-        return None, row
+    @property
+    def place(self) -> tuple[str | None, int]:
+        return None, 0
 
 
 class Corpus:
@@ -92,11 +101,11 @@ class Corpus:
         for file in files[1:]:
             if file.about != files[0].about or not file.schema.equals(files[0].schema):
                 raise CorpusError(
-                    f"its codec, alphabet or columns are not {paths[0]}'s", str(file.path)
+                    f"its codec, alphabet or columns are not {paths[0]}'s", file=str(file.path)
                 )
         if path.is_dir() and (files[-1].shards or 0) > len(files):
-            wanted = files[-1].shards
-            raise CorpusError(f"{wanted} shards were written, but {len(files)} are here", str(path))
+            reason = f"{files[-1].shards} shards were written, but {len(files)} are here"
+            raise CorpusError(reason, file=str(path))
         pieces = [piece for file in files for piece in file.pieces()]
         # How the input ends is known to the last shard only.
         about = replace(files[0].about, layout=files[-1].final_layout or files[0].about.layout)
@@ -282,7 +291,7 @@ class Corpus:
                 try:
                     texts.append(spell(self.alphabet))
                 except ValueError as error:
-                    raise CorpusError(str(error), row=first + row) from None
+                    raise CorpusError(str(error), document=first + row) from None
                 letters += grammar.expanded_length
                 # A small grammar may stand for much: what is expanded is held no longer than this.
                 if letters >= _EXPANDED or row + 1 == len(grammars):
@@ -293,6 +302,7 @@ class Corpus:
     def problems(self) -> Iterator[str]:
         """Yield what is wrong with the corpus, document by document; nothing if it is sound."""
         for number, piece in enumerate(self._pieces):
+            file, first = piece.place
             try:
                 table = piece.load(None)
             except CorpusError as error:
@@ -302,14 +312,14 @@ class Corpus:
             try:
                 self._checked(number, table)
             except CorpusError as error:
-                if error.row is None:
+                if error.document is None:
                     yield str(error)
                     continue
                 for row in range(table.num_rows):
                     try:
                         grammars_from(table.slice(row, 1), self.about)
                     except CorpusError as problem:
-                        yield str(CorpusError(problem.reason, *piece.name(row)))
+                        yield str(CorpusError(problem.reason, file=file, document=first + row))
 
     def write(self, path: str | os.PathLike[str], level: int = 3, compact: bool = False) -> None:
         """Write the corpus to one Parquet file, which appears when it is whole.
@@ -372,8 +382,5 @@ class Corpus:
         return self._loaded[1]
 
     def _checked(self, number: int, table: pa.Table) -> Grammars:
-        try:
+        with errors_in(*self._pieces[number].place):
             return grammars_from(table, self.about)
-        except CorpusError as error:
-            file, row = self._pieces[number].name(error.row or 0)
-            raise CorpusError(error.reason, file, None if error.row is None else row) from None

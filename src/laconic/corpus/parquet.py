@@ -25,6 +25,7 @@ from laconic.corpus.schema import (
     GRAMMAR_COLUMNS,
     About,
     CorpusError,
+    errors_in,
     final_layout,
     layout_metadata,
     shards_metadata,
@@ -51,9 +52,10 @@ class RowGroup:
         """Return these columns, or all."""
         return self.file.read(self.number, columns)
 
-    def name(self, row: int) -> tuple[str | None, int]:
-        """Return the file, and the number in it of the document in this row of the group."""
-        return str(self.file.path), self.first + row
+    @property
+    def place(self) -> tuple[str | None, int]:
+        """The file, and the number in it of the first document."""
+        return str(self.file.path), self.first
 
 
 class CorpusFile:
@@ -61,10 +63,14 @@ class CorpusFile:
 
     def __init__(self, path: Path, limit: int = _MOST_UNPACKED) -> None:
         self.path, self.limit = path, limit
-        _check_footer(path)
+        with errors_in(str(path)):
+            _check_footer(path)
+            self._read_footer()
+
+    def _read_footer(self) -> None:
         try:
             with pq.ParquetFile(
-                path,
+                self.path,
                 thrift_string_size_limit=_THRIFT_LIMIT,
                 thrift_container_size_limit=_THRIFT_LIMIT,
             ) as file:
@@ -73,38 +79,36 @@ class CorpusFile:
             counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
             columns = [footer.row_group(i).num_columns for i in range(footer.num_row_groups)]
         except OSError as error:
-            raise CorpusError(
-                f"cannot be read as Parquet: {_first_line(error)}", str(path)
-            ) from None
+            raise CorpusError(f"cannot be read as Parquet: {_first_line(error)}") from None
         except (pa.ArrowException, ValueError, MemoryError) as error:
-            raise CorpusError(f"is not sound Parquet: {_first_line(error)}", str(path)) from None
+            raise CorpusError(f"is not sound Parquet: {_first_line(error)}") from None
         if min(counts, default=0) < 0 or sum(counts) != footer.num_rows:
-            raise CorpusError("is not sound Parquet: its counts of rows disagree", str(path))
+            raise CorpusError("is not sound Parquet: its counts of rows disagree")
         if any(count != leaves for count in columns):
-            raise CorpusError("is not sound Parquet: its counts of columns disagree", str(path))
+            raise CorpusError("is not sound Parquet: its counts of columns disagree")
         self.counts, self._footer = counts, footer
-        try:
-            self.stored = About.of(stored)
-            self.final_layout = final_layout(footer.metadata)
-            self.shards = stated_shards(footer.metadata)
-        except CorpusError as error:
-            raise CorpusError(error.reason, str(path)) from None
+        self.stored = About.of(stored)
+        self.final_layout = final_layout(footer.metadata)
+        self.shards = stated_shards(footer.metadata)
         self.about = replace(self.stored, model=None)
         fields = listed_fields(stored) if self.stored.model else stored
         self.schema: pa.Schema = self.about.schema(fields)
         needed = ("grammar", "length") if self.stored.model else GRAMMAR_COLUMNS.names
         for name in sorted({*needed, *stored.names}):
             if stored.names.count(name) != 1 or self.schema.names.count(name) > 1:
-                raise CorpusError(f"must have one column {name!r}", str(path))
+                raise CorpusError(f"must have one column {name!r}")
 
     def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return one row group; CorpusError if it is damaged, or would not fit into memory."""
+        with errors_in(str(self.path), sum(self.counts[:number])):
+            return self._read(number, columns)
+
+    def _read(self, number: int, columns: Sequence[str] | None) -> pa.Table:
         # Not the sum over its columns: pyarrow aborts there if statistics are damaged.
         size = self._footer.row_group(number).total_byte_size
         if size > self.limit or size < 0:
             raise CorpusError(
-                f"row group {number} would take {size} bytes, more than the limit of {self.limit}",
-                str(self.path),
+                f"row group {number} would take {size} bytes, more than the limit of {self.limit}"
             )
         wanted = columns
         if self.stored.model and columns is not None:
@@ -120,17 +124,13 @@ class CorpusFile:
             if self.stored.model and (wanted is None or "grammar" in wanted):
                 table = from_compact(table, self.stored, self.limit)
                 table = table.replace_schema_metadata(self.schema.metadata)
-        except CorpusError as error:
-            row = None if error.row is None else error.row + sum(self.counts[:number])
-            raise CorpusError(error.reason, str(self.path), row) from None
+        except CorpusError:
+            raise
         except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
-            raise CorpusError(
-                f"row group {number} is damaged: {_first_line(error)}", str(self.path)
-            ) from None
+            raise CorpusError(f"row group {number} is damaged: {_first_line(error)}") from None
         if table.num_rows != self.counts[number]:
             raise CorpusError(
-                f"row group {number} has {table.num_rows} documents, not {self.counts[number]}",
-                str(self.path),
+                f"row group {number} has {table.num_rows} documents, not {self.counts[number]}"
             )
         return table if columns is None else table.select(columns)
 
@@ -249,14 +249,14 @@ def _check_footer(path: Path) -> None:
         with path.open("rb") as file:
             _, footer, at = _footer(file)
     except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror}", str(path)) from None
+        raise CorpusError(f"cannot be read: {error.strerror}") from None
     if not footer:
         reason = "is not Parquet, or was cut short: it has no footer"
         if path.suffix != ".parquet":
             reason += "; of raw documents, `laconic compress` makes a corpus"
-        raise CorpusError(reason, str(path))
+        raise CorpusError(reason)
     if at is None:
         return
     stated, right = footer[at : at + len(_UNSIGNED)], _signature(footer, at)
     if stated[:8] == right[:8] and stated != right:
-        raise CorpusError("its footer is damaged: its CRC-32 is another", str(path))
+        raise CorpusError("its footer is damaged: its CRC-32 is another")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any
@@ -18,14 +19,15 @@ from laconic import _core
 from laconic.alphabet import Alphabet
 from laconic.arrays import Int32s, Int64s, arrow_integers, frozen
 from laconic.codecs import Codec
-from laconic.errors import InputError
-from laconic.grammar import GrammarError, Grammars, trusted_grammars
+from laconic.errors import GrammarError, InputError
+from laconic.grammar import Grammars, trusted_grammars
 
 __all__ = [
     "GRAMMAR_COLUMNS",
     "About",
     "CorpusError",
     "check_columns",
+    "errors_in",
     "final_layout",
     "grammars_from",
     "layout_metadata",
@@ -63,20 +65,20 @@ GRAMMAR_COLUMNS = pa.schema(
 
 
 class CorpusError(InputError):
-    """A file that is no corpus, or a broken one; names the file, the row if one is to blame."""
+    """A file that is no corpus, or a broken one; names the file, and the document to blame, if any.
 
-    def __init__(self, reason: str, file: str | None = None, row: int | None = None) -> None:
-        super().__init__(reason, file=file, document=row)
-        self.row = row
+    `document` counts from 0 in the file, or in the table where there is no file.
+    """
 
-    @classmethod
-    def of(cls, error: GrammarError) -> CorpusError:
-        """Return what the core says of "document 17: …"."""
-        number, colon, reason = str(error).removeprefix("document ").partition(": ")
-        return cls(reason, row=int(number)) if colon and number.isdecimal() else cls(str(error))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CorpusError, (self.reason, self.file, self.row)
+@contextmanager
+def errors_in(file: str | None, first: int = 0) -> Iterator[None]:
+    """Let a CorpusError within name the file, and documents by number in it, from `first` on."""
+    try:
+        yield
+    except CorpusError as error:
+        document = None if error.document is None else first + error.document
+        raise CorpusError(error.reason, file=file, document=document) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,12 +331,12 @@ def grammars_from(table: pa.Table, about: About) -> Grammars:
         grammars = trusted_grammars(size, pairs, packed[4], symbols, packed[6])
         lengths = grammars.expanded_lengths
     except GrammarError as error:
-        raise CorpusError.of(error) from None
+        raise CorpusError(error.reason, **error.place) from None
     claimed = arrow_integers(length)
     if not np.array_equal(claimed, lengths):
         row = int((claimed != lengths).argmax())
         reason = f"its length is given as {claimed[row]}, its grammar stands for {lengths[row]}"
-        raise CorpusError(reason, row=row)
+        raise CorpusError(reason, document=row)
     return grammars
 
 
@@ -344,8 +346,8 @@ def _one_array(table: pa.Table, name: str) -> pa.Array:
         return pa.array([], column.type)
     array = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
     if array.null_count:
-        row = array.is_null().to_pylist().index(True)
-        raise CorpusError(f"{name} is missing", row=row)
+        missing = array.is_null().to_pylist().index(True)
+        raise CorpusError(f"{name} is missing", document=missing)
     return array
 
 
@@ -359,6 +361,6 @@ def _flat(table: pa.Table, name: str) -> tuple[pa.Array, Int64s]:
 def _integers(array: pa.Array, offsets: Int64s, name: str) -> Int32s:
     if array.null_count:
         at = array.is_null().to_pylist().index(True)
-        row = int(np.searchsorted(offsets, at, side="right")) - 1
-        raise CorpusError(f"a symbol is missing in its {name}", row=row)
+        document = int(np.searchsorted(offsets, at, side="right")) - 1
+        raise CorpusError(f"a symbol is missing in its {name}", document=document)
     return arrow_integers(array)

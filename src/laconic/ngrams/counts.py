@@ -13,8 +13,8 @@ import numpy.typing as npt
 from laconic import _core
 from laconic.arrays import Int32s, Int64s, frozen
 from laconic.codecs import MOST_THREADS, processors
-from laconic.errors import InputError
-from laconic.grammar import GrammarError, Grammars
+from laconic.errors import GrammarError, InputError
+from laconic.grammar import Grammars
 from laconic.ngrams.spelling import Letters, UInt32s, letters
 from laconic.show import several
 
