@@ -74,9 +74,12 @@ class OutOfMemoryError(LaconicError, MemoryError):
     """Too little memory, with what would need less."""
 
 
+_PACKAGES = {"sklearn": "scikit-learn"}  # installed under another name than imported
+
+
 @contextmanager
-def needs(what: str, extra: str, package: str | None = None) -> Iterator[None]:
-    """Let imports within fail with the cure: the package, or the extra of laconic that brings it.
+def needs(what: str, extras: str) -> Iterator[None]:
+    """Let imports within fail with the cure: the package, or the extras of laconic that bring it.
 
     >>> with needs("the moon", "space"):
     ...     import a_rocket
@@ -86,10 +89,13 @@ def needs(what: str, extra: str, package: str | None = None) -> Iterator[None]:
     """  # noqa: E501
     try:
         yield
+    except MissingPackageError:  # has a cure already
+        raise
     except ModuleNotFoundError as error:
-        name = package or str(error.name).partition(".")[0]
+        module = str(error.name).partition(".")[0]
+        name = _PACKAGES.get(module, module)
         missing = MissingPackageError(
-            f"{what} needs the package {name}: pip install {name}, or 'laconic[{extra}]'"
+            f"{what} needs the package {name}: pip install {name}, or 'laconic[{extras}]'"
         )
         missing.name = error.name
         raise missing from None

@@ -11,22 +11,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from laconic.alphabet import Alphabet, as_alphabet
-from laconic.batching import GrammarDataset
-from laconic.codecs import Codec, CodecName, as_codec, compress_many
-from laconic.corpus import Corpus
-from laconic.corpus.documents import DocumentSource, documents_of, is_missing
 from laconic.errors import InputError, needs
-from laconic.grammar import Grammars
-from laconic.inference.predictor import Predictor
-from laconic.nn import GrammarModel, ModelConfig
-from laconic.training.data import Class, Labels
-from laconic.training.loop import Progress, train
-from laconic.training.settings import TrainingConfig, resolve
 
-with needs("an estimator", "sklearn", "scikit-learn"):
+with needs("an estimator", "sklearn,train"):
+    import accelerate  # noqa: F401
+    import torch
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.preprocessing import LabelEncoder
     from sklearn.utils import (
@@ -37,6 +27,18 @@ with needs("an estimator", "sklearn", "scikit-learn"):
     )
     from sklearn.utils.multiclass import type_of_target
     from sklearn.utils.validation import assert_all_finite, check_is_fitted
+
+from laconic.alphabet import Alphabet, as_alphabet
+from laconic.batching import GrammarDataset
+from laconic.codecs import Codec, CodecName, as_codec, compress_many
+from laconic.corpus import Corpus
+from laconic.corpus.documents import DocumentSource, documents_of, is_missing
+from laconic.grammar import Grammars
+from laconic.inference.predictor import Predictor
+from laconic.nn import GrammarModel, ModelConfig
+from laconic.training.data import Class, Labels
+from laconic.training.loop import Progress, train
+from laconic.training.settings import TrainingConfig, resolve
 
 __all__ = ["GrammarClassifier", "GrammarRegressor"]
 

@@ -21,7 +21,7 @@ from laconic.cli.report import report
 from laconic.cli.show import show
 from laconic.cli.train import train
 from laconic.cli.verify import verify
-from laconic.errors import LaconicError
+from laconic.errors import LaconicError, needs
 
 __all__ = ["app", "main"]
 
@@ -33,8 +33,10 @@ app = App(
 )
 _ON_CORPORA = compress, info, show, expand, verify, features
 _ON_MODELS = train, evaluate, predict, explain, report
-for _command in (*_ON_CORPORA, *_ON_MODELS):
+for _command in _ON_CORPORA:
     app.command(_command)
+for _command in _ON_MODELS:
+    app.command(needs(f"laconic {_command.__name__}", "train")(_command))
 
 
 def main() -> None:

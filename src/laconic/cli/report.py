@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from laconic.errors import InputError
+from laconic.errors import InputError, needs
 
 __all__ = ["report"]
 
@@ -34,6 +34,8 @@ def report(
         Its heading.
 
     """
+    with needs("a report", "report"):  # brings all; or a missing torch would be named first
+        import matplotlib  # noqa: F401
     from laconic.report import facts_of, write_report
     from laconic.training.run import Run
 

@@ -29,7 +29,7 @@ from laconic.ngrams import (
     learn,
 )
 
-with needs("the vectorizer", "sklearn", "scikit-learn"):
+with needs("the vectorizer", "sklearn"):
     from scipy.sparse import csr_matrix, vstack
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.utils import check_array
