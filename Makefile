@@ -1,4 +1,5 @@
 # Two commands: `make demo` shows what Laconic does, `make test` checks all of it. Both set up .venv first.
+# While working: `make check`, which leaves out what takes long.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,10 +7,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CORE := CMakeLists.txt $(wildcard core/*.hpp core/*.cpp bindings/*.hpp bindings/*.cpp)
 CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindings/*.hpp bindings/*.cpp)
 
-.PHONY: help demo test lint types layers core-test python-test bench docs format clean
+.PHONY: help demo check test test-lowest lint types layers core-test python-test quick-test bench docs format clean
 help:
 	@echo "make demo    install, compress the bundled samples, train on one of them, write a report"
 	@echo "make test    install, then lint, types, layers, C++ and Python tests"
+	@echo "make check   lint, types, layers and the quick Python tests: two minutes"
 	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
 	@echo "make docs    write the tables and pictures that are made from benchmarks/results and experiments/results"
 	@echo "make format  format the code;   make clean  remove everything that was made"
@@ -18,6 +20,12 @@ demo: $(VENV)/installed
 	@$(BIN)/python examples/demo.py
 
 test: lint types layers core-test python-test
+
+check: lint types layers quick-test
+
+# Only the tests that install the lowest versions that pyproject.toml allows (constraints-lowest.txt).
+test-lowest: $(VENV)/installed-dev
+	$(BIN)/pytest tests/packaging -k lowest
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -39,7 +47,10 @@ core-test: $(VENV)/installed-dev
 	$(BIN)/ctest --test-dir build/core-test --output-on-failure -j 2
 
 python-test: $(VENV)/installed-dev
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+quick-test: $(VENV)/installed-dev
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.compress
@@ -65,7 +76,7 @@ clean:
 $(VENV)/created: constraints.txt
 	@echo "Setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --quiet --constraint constraints.txt scikit-build-core nanobind cmake ninja
+	@$(PIP) install --quiet --constraint constraints.txt pip scikit-build-core nanobind cmake ninja
 	@touch $@
 
 # Editable, so that only a change of C++ or of the packaging needs another build; and without build isolation,
@@ -77,5 +88,6 @@ $(VENV)/installed: $(VENV)/created pyproject.toml $(CORE)
 
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "Installing what the tests need …"
-	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dev,bench]"
+	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation \
+	  --editable ".[dna,ray,report,sklearn,spark,url]" --group dev
 	@touch $@
