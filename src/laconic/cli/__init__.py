@@ -35,8 +35,8 @@ _ON_CORPORA = compress, info, show, expand, verify, features
 _ON_MODELS = train, evaluate, predict, explain, report
 for _command in _ON_CORPORA:
     app.command(_command)
-for _command in _ON_MODELS:
-    app.command(needs(f"laconic {_command.__name__}", "train")(_command))
+for _learner in _ON_MODELS:
+    app.command(needs(f"laconic {_learner.__name__}", "train")(_learner))
 
 
 def main() -> None:
