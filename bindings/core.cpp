@@ -4,7 +4,7 @@
 #include "compact.hpp"
 #include "forest.hpp"
 #include "grammar.hpp"
-#include "local_ngrams.hpp"
+#include "ngrams_in_place.hpp"
 #include "packed.hpp"
 
 namespace laconic {
@@ -294,20 +294,20 @@ NB_MODULE(_core, m) {
         "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a, "merge"_a);
 
     m.def(
-        "local_ngrams",
-        [](Symbol alphabet_size, Rules children, Array<Symbol> sequence, Array<std::int64_t> offsets, unsigned letters,
+        "ngrams_in_place",
+        [](Symbol alphabet_size, Rules children, Array<Symbol> sequence, Array<std::int64_t> offsets, unsigned longest,
            std::uint32_t buckets) {
-            Placed found;
+            PlacedNgrams found;
             {
                 const nb::gil_scoped_release release;
-                thread_local LocalReader reader;
+                thread_local PlaceReader reader;
                 reader.read(alphabet_size, {children.data(), 2 * children.shape(0)}, view(sequence), view(offsets),
-                            letters, buckets, found);
+                            longest, buckets, found);
             }
             return nb::make_tuple(to_numpy(std::move(found.nodes)), to_numpy(std::move(found.node_buckets)),
                                   to_numpy(std::move(found.places)), to_numpy(std::move(found.place_buckets)));
         },
-        "alphabet_size"_a, "children"_a, "sequence"_a, "offsets"_a, "letters"_a, "buckets"_a);
+        "alphabet_size"_a, "children"_a, "sequence"_a, "offsets"_a, "longest"_a, "buckets"_a);
 
     m.def(
         "depths",

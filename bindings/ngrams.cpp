@@ -2,6 +2,8 @@
 #include "ngrams.hpp"
 
 #include "arrays.hpp"
+#include "hashes.hpp"
+#include "phrases.hpp"
 
 namespace laconic {
 namespace {
@@ -130,6 +132,28 @@ void bind_ngrams(nb::module_& m) {
         },
         "most"_a, "shortest"_a, "longest"_a, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a,
         "sequence_offsets"_a, "columns"_a, "threads"_a);
+
+    m.def(
+        "name_phrases",
+        [](unsigned most, std::uint32_t shortest, std::uint32_t longest, Symbol alphabet_size, Rules rules,
+           Array<std::int64_t> rule_offsets, Array<Symbol> sequence, Array<std::int64_t> sequence_offsets,
+           std::uint32_t columns, Array<std::int64_t> wanted) {
+            NamedPhrases named;
+            {
+                const nb::gil_scoped_release release;
+                named = name_phrases({most, shortest, longest, columns},
+                                     documents_of(alphabet_size, rules, rule_offsets, sequence, sequence_offsets),
+                                     view(wanted), {1, poll_signals});
+            }
+            return nb::make_tuple(to_numpy(std::move(named.columns)), to_numpy(std::move(named.occurrences)),
+                                  to_numpy(std::move(named.terminals)), to_numpy(std::move(named.offsets)));
+        },
+        "most"_a, "shortest"_a, "longest"_a, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a,
+        "sequence_offsets"_a, "columns"_a, "wanted"_a);
+
+    nb::dict hashes;
+    for (const HashName& hash : kHashes) hashes[hash.of] = hash.name;
+    m.attr("HASHES") = hashes;
 
     m.def(
         "count_known",

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fingerprint.hpp"
+#include "hashes.hpp"
 
 namespace laconic {
 void Planter::add_document(const GrammarView& document, bool merge) {
@@ -90,12 +90,18 @@ void Planter::plant(Symbol alphabet_size, std::span<const GrammarView> documents
     sort_by_level(alphabet_size, out);
 
     const std::size_t count = levels_.size();
-    out.lengths.renew(count);
-    expanded_lengths({alphabet_size, {out.children.data(), out.children.size()}, {}}, out.lengths.data());
-    out.hashes.renew(count);
+    const auto terminals = static_cast<std::size_t>(alphabet_size);
+    out.lengths.renew(terminals + count);
+    out.hashes.renew(terminals + count);
+    for (std::size_t i = 0; i < terminals; ++i) {
+        out.lengths[i] = 1;
+        out.hashes[i] = mixed(Fingerprint::of_terminal(static_cast<Symbol>(i)).hash);
+    }
+    const GrammarView nodes{alphabet_size, {out.children.data(), out.children.size()}, {}};
+    expanded_lengths(nodes, out.lengths.data() + terminals);
     fingerprints_.renew(2 * count);
     const auto fingerprint = [&](Symbol node) -> Fingerprint {
-        if (node < alphabet_size) return Fingerprint::of_letter(node);
+        if (node < alphabet_size) return Fingerprint::of_terminal(node);
         const auto i = 2 * static_cast<std::size_t>(node - alphabet_size);
         return {fingerprints_[i], fingerprints_[i + 1]};
     };
@@ -103,7 +109,7 @@ void Planter::plant(Symbol alphabet_size, std::span<const GrammarView> documents
         const Fingerprint both = joined(fingerprint(out.children[2 * i]), fingerprint(out.children[2 * i + 1]));
         fingerprints_[2 * i] = both.hash;
         fingerprints_[2 * i + 1] = both.power;
-        out.hashes[i] = mixed(both.hash);
+        out.hashes[terminals + i] = mixed(both.hash);
     }
 }
 

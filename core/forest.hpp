@@ -10,21 +10,21 @@
 
 namespace laconic {
 
-// Nodes 0 … alphabet_size-1 are the letters; node alphabet_size + i has the operands children[2i] and children[2i+1],
+// Nodes 0 … alphabet_size-1 are the terminals; node alphabet_size + i has the operands children[2i] and children[2i+1],
 // smaller nodes both. Level l has the nodes level_ends[l-1] … level_ends[l]-1 (0 before the first), counted from the
-// first that is no letter; all its operands are letters or of levels before it, one at least of the level before.
+// first that is no terminal; all its operands are terminals or of levels before it, one at least of the level before.
 struct Forest {
     Buffer<Symbol> children;
     Buffer<std::int64_t> level_ends;
     Buffer<Symbol> sequence;       // of all documents, end to end, in nodes
-    Buffer<std::int64_t> lengths;  // letters that each node stands for; 2^63 - 1 means more
-    Buffer<std::uint64_t> hashes;  // of what each node stands for: the same letters have the same, in every batch
+    Buffer<std::int64_t> lengths;  // by node: terminals that it stands for; 2^63 - 1 means more
+    Buffer<std::uint64_t> hashes;  // by node: of those terminals alone, the same in every batch
 };
 
 class Planter {
 public:
     // Rules that no sequence needs are left out. With `merge` equal rules of all documents are one node; without, each
-    // rule is. Documents must have passed check(). O(rules + symbols).
+    // rule is. Documents must have passed check(). O(alphabet_size + rules + symbols).
     void plant(Symbol alphabet_size, std::span<const GrammarView> documents, bool merge, Forest& out);
 
 private:

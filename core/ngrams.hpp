@@ -80,15 +80,4 @@ SparseCounts count_known(const NgramOptions& options, std::span<const GrammarVie
                          std::span<const std::uint32_t> vocabulary, std::span<const std::int64_t> offsets,
                          const Labour& labour);
 
-// Phrases: runs of 1 to `most` neighbours in a sequence that stand for `shortest` to `longest` letters, which are less
-// than 2^31.
-struct PhraseOptions {
-    unsigned most;
-    std::uint32_t shortest, longest;
-    std::uint32_t columns;  // 1 at least
-};
-
-// Columns are those of hashes of what phrases stand for, however they are split.
-SparseCounts count_phrases(const PhraseOptions& options, std::span<const GrammarView> documents, const Labour& labour);
-
 }  // namespace laconic

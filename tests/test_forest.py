@@ -47,10 +47,9 @@ def test_documents_are_what_they_were(seed: int, documents: int, merge: bool) ->
         begin, end = forest.sequence_offsets[d : d + 2]
         told = [letter for node in forest.sequence[begin:end] for letter in texts[node]]
         assert told == grammar.expand().tolist()
-    nodes = texts[forest.alphabet_size :]
-    assert forest.lengths.tolist() == [len(text) for text in nodes]
+    assert forest.lengths.tolist() == [len(text) for text in texts]
     by_text: dict[tuple[int, ...], int] = {}
-    for text, value in zip(nodes, forest.hashes.tolist(), strict=True):
+    for text, value in zip(texts, forest.hashes.tolist(), strict=True):
         assert by_text.setdefault(text, value) == value
     assert len(set(by_text.values())) == len(by_text)
 
@@ -112,7 +111,7 @@ def test_batches_of_a_sample_share_rules(codec: Any) -> None:
     forest = plant(grammars)
     assert len(forest.children) < 0.6 * len(grammars.rules)
     offsets = forest.sequence_offsets
-    lengths = np.concatenate([np.ones(256, np.int64), forest.lengths])[forest.sequence]
+    lengths = forest.lengths[forest.sequence]
     assert np.add.reduceat(lengths, offsets[:-1]).tolist() == grammars.expanded_lengths.tolist()
     with pytest.raises(ValueError, match="read-only"):
         forest.children[0, 0] = 1

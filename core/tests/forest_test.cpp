@@ -43,7 +43,8 @@ void check_batches() {
             }
             CHECK(at == forest.sequence.size(), input);
             const std::size_t nodes = forest.children.size() / 2;
-            CHECK(forest.lengths.size() == nodes && forest.hashes.size() == nodes, input);
+            const std::size_t all = static_cast<std::size_t>(letters) + nodes;
+            CHECK(forest.lengths.size() == all && forest.hashes.size() == all, input);
             CHECK(nodes == 0 || forest.level_ends[forest.level_ends.size() - 1] == static_cast<std::int64_t>(nodes),
                   input);
         }

@@ -2,10 +2,12 @@
 #include "ngrams.hpp"
 
 #include <map>
+#include <set>
 
 #include "check.hpp"
-#include "fingerprint.hpp"
+#include "hashes.hpp"
 #include "lzd.hpp"
+#include "phrases.hpp"
 #include "repair.hpp"
 #include "texts.hpp"
 
@@ -188,7 +190,7 @@ void check_threads() {
     CHECK(known(1).data.size() > documents.size() && same(known(1), known(3)), "known");
 }
 
-// The column of a text, by the definition of fingerprint.hpp, letter by letter.
+// The column of a text, by the definition of hashes.hpp, letter by letter.
 std::int32_t column_of(std::span<const Symbol> text, std::uint32_t columns) {
     std::uint64_t hash = 0;
     for (Symbol letter : text) hash = hash * Fingerprint::kBase + static_cast<std::uint64_t>(letter) + 1;
@@ -203,6 +205,36 @@ std::vector<std::size_t> bounds_of(const GrammarView& grammar) {
                           lengths[static_cast<std::size_t>(grammar.rules[2 * k + 1])]);
     for (Symbol symbol : grammar.sequence) bounds.push_back(bounds.back() + lengths[static_cast<std::size_t>(symbol)]);
     return bounds;
+}
+
+void check_names(const PhraseOptions& options, std::span<const GrammarView> documents, const std::vector<Text>& texts,
+                 const std::string& input) {
+    std::map<Text, std::int64_t> all, wanted, found;
+    for (std::size_t d = 0; d < documents.size(); ++d) {
+        const std::vector<std::size_t> bounds = bounds_of(documents[d]);
+        for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+            for (std::size_t j = i + 1; j < bounds.size() && j - i <= options.most; ++j) {
+                if (bounds[j] - bounds[i] < options.shortest || bounds[j] - bounds[i] > options.longest) continue;
+                const auto begin = texts[d].begin();
+                ++all[Text(begin + static_cast<std::ptrdiff_t>(bounds[i]),
+                           begin + static_cast<std::ptrdiff_t>(bounds[j]))];
+            }
+        }
+    }
+    std::set<std::int64_t> columns;
+    for (const auto& [text, count] : all)
+        if (text.size() % 2 == 0) columns.insert(column_of(text, options.columns));
+    for (const auto& [text, count] : all)
+        if (columns.contains(column_of(text, options.columns))) wanted[text] = count;
+    const std::vector<std::int64_t> ascending(columns.begin(), columns.end());
+    const std::function<void()> poll = [] {};
+    const NamedPhrases named = name_phrases(options, documents, ascending, {2, poll});
+    for (std::size_t k = 0; k < named.columns.size(); ++k) {
+        const Text text(named.terminals.begin() + named.offsets[k], named.terminals.begin() + named.offsets[k + 1]);
+        CHECK(named.columns[k] == column_of(text, options.columns), input);
+        CHECK(found.emplace(text, named.occurrences[k]).second, input);
+    }
+    CHECK(found == wanted, input);
 }
 
 void check_phrases() {
@@ -233,6 +265,7 @@ void check_phrases() {
                 CHECK(found.emplace(counts.indices[at], counts.data[at]).second, input);
             CHECK(found == wanted, input);
         }
+        check_names(options, documents, texts, input);
     }
 }
 

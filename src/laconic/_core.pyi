@@ -90,12 +90,12 @@ def plant(
     sequence_offsets: _Longs,
     merge: bool,
 ) -> tuple[_Symbols, _Longs, _Symbols, _Longs, npt.NDArray[np.uint64]]: ...
-def local_ngrams(
+def ngrams_in_place(
     alphabet_size: int,
     children: _Symbols,
     sequence: _Symbols,
     offsets: _Longs,
-    letters: int,
+    longest: int,
     buckets: int,
 ) -> tuple[_Symbols, npt.NDArray[np.int32], _Longs, npt.NDArray[np.int32]]: ...
 def depths(alphabet_size: int, rules: _Symbols) -> npt.NDArray[np.int32]: ...
@@ -109,6 +109,8 @@ def expand(
     begin: int,
     end: int,
 ) -> npt.NDArray[np.integer[Any]]: ...
+
+HASHES: dict[str, str]
 
 class LetterTable:
     def __init__(
@@ -160,6 +162,18 @@ def count_phrases(
     columns: int,
     threads: int,
 ) -> tuple[_Longs, _Symbols, _Longs]: ...
+def name_phrases(
+    most: int,
+    shortest: int,
+    longest: int,
+    alphabet_size: int,
+    rules: _Symbols,
+    rule_offsets: _Longs,
+    sequence: _Symbols,
+    sequence_offsets: _Longs,
+    columns: int,
+    wanted: _Longs,
+) -> tuple[_Symbols, _Longs, _Symbols, _Longs]: ...
 def count_known(
     letters: LetterTable,
     low: int,

@@ -26,8 +26,8 @@ class Forest:
     level_offsets[l + 1] (int64 [levels + 1]), counted without terminals; its operands are terminals
     or of levels before it, so that each level can be computed at once, from one slice into another.
     Document d is sequence[sequence_offsets[d]:sequence_offsets[d + 1]] (int32), in nodes.
-    `lengths` (int64 [M]) are the terminals that nodes stand for, `hashes` (uint64 [M]) depend on
-    those terminals alone. All arrays are read-only.
+    By node, `lengths` (int64 [alphabet_size + M]) says for how many terminals it stands, and
+    `hashes` (uint64, as many) depends on those terminals alone. All arrays are read-only.
     """
 
     alphabet_size: int
@@ -57,7 +57,7 @@ class Forest:
 
 
 def plant(grammars: Grammars, merge: bool = True) -> Forest:
-    """Return the forest of a batch. O(rules + symbols).
+    """Return the forest of a batch. O(alphabet_size + rules + symbols).
 
     Rules that no sequence needs are left out; without `merge`, equal rules stay apart.
 

@@ -13,14 +13,16 @@ from murmur3 import murmur3
 from strategies import RANDOMS, chain, codec_options, document, doubling, renamed, valid_grammar
 
 from laconic import Grammar, Grammars, compress, compress_many, oracle, samples
-from laconic.ngrams import Counts, count_phrases
+from laconic.forest import plant
+from laconic.ngrams import HASHES, Counts, Letters, count_hashed, count_phrases
 from laconic.ngrams.hashed import Counted, Named, portions
+from laconic.ngrams.in_place import LocalNgrams
 
 MASK = (1 << 64) - 1
-Letters = tuple[int, ...]
+Terminals = tuple[int, ...]
 
 
-def slow_column(letters: Letters, buckets: int) -> int:
+def slow_column(letters: Terminals, buckets: int) -> int:
     """A polynomial of the letters modulo 2^64 and the end of MurmurHash3, as core/ says."""
     value = 0
     for letter in letters:
@@ -30,15 +32,15 @@ def slow_column(letters: Letters, buckets: int) -> int:
     return (value ^ value >> 33) % buckets
 
 
-def slow_ngram_column(letters: Letters, buckets: int) -> int:
+def slow_ngram_column(letters: Terminals, buckets: int) -> int:
     points = [letter + (2048 if letter >= 0xD800 else 0) for letter in letters]
     return abs(murmur3("".join(map(chr, points)).encode())) % buckets
 
 
-def slow_names(grammar: Grammar, counted: Counted) -> Counter[tuple[int, Letters]]:
+def slow_names(grammar: Grammar, counted: Counted) -> Counter[tuple[int, Terminals]]:
     """Everything that a document counts, with its column."""
     size, text = grammar.alphabet_size, grammar.expand().tolist()
-    named: Counter[tuple[int, Letters]] = Counter()
+    named: Counter[tuple[int, Terminals]] = Counter()
     for length in range(1, counted.ngrams + 1):
         for begin in range(len(text) - length + 1):
             letters = tuple(text[begin : begin + length])
@@ -62,7 +64,7 @@ def rows(counts: Counts) -> list[dict[int, int]]:
     return made
 
 
-def by_column(named: Counter[tuple[int, Letters]]) -> dict[int, int]:
+def by_column(named: Counter[tuple[int, Terminals]]) -> dict[int, int]:
     sums: Counter[int] = Counter()
     for (column, _), count in named.items():
         sums[column] += count
@@ -74,7 +76,7 @@ def check(grammars: Grammars, counted: Counted) -> None:
     counts = counted.of(grammars, threads=1)
     assert counts.columns == counted.columns
     assert rows(counts) == [by_column(each) for each in wanted]
-    total: Counter[tuple[int, Letters]] = Counter()
+    total: Counter[tuple[int, Terminals]] = Counter()
     for each in wanted:
         total.update(each)
     names: dict[int, list[Named]] = {}
@@ -123,6 +125,27 @@ def slow_names_total(grammar: Grammar, counted: Counted) -> int:
     low, sequence = counted.ngrams + 1, grammar.sequence.tolist()
     found = oracle.phrases(grammar.alphabet_size, rules, sequence, counted.phrases, low, 64)
     return ngrams + sum(found.values())
+
+
+def test_hashes_give_what_they_always_gave() -> None:
+    """Models are saved under these names: a hash that gives anything else needs another."""
+    assert dict(HASHES) == {
+        "ngrams": "murmur3-32.1",
+        "phrases": "polynomial-64-modulo.1",
+        "in_place": "polynomial-64-scale.1",
+        "identity": "polynomial-64.1",
+    }
+    grammars, ascii_letters = (
+        compress_many(["laconic"], "none"),
+        Letters(np.arange(256, dtype="u4")),
+    )
+    forest = plant(grammars)
+    assert count_hashed(grammars, ascii_letters, 7, 7, 1 << 30).indices.tolist() == [443654560]
+    assert count_phrases(grammars, 7, 1 << 30, shortest=7, longest=7).indices.tolist() == [
+        243353968
+    ]
+    assert LocalNgrams(7, 1 << 30).of(forest).place_buckets[-1] == 239966195
+    assert forest.hashes[ord("l")] == 16996655880070524895
 
 
 def test_a_phrase_has_one_column_however_it_is_split() -> None:

@@ -22,7 +22,6 @@ from laconic.codecs import CodecName
 from laconic.forest import Forest, plant
 from laconic.inference.explanation import explain, top_phrases
 from laconic.inference.predictor import Predictor
-from laconic.ngrams.hashed import mixed
 from laconic.ngrams.in_place import LocalNgrams
 from laconic.nn import GrammarModel, ModelConfig, ModelError
 from laconic.nn.levels import sum_levels
@@ -47,11 +46,13 @@ SMALL: dict[str, Any] = {
 
 
 def bucket(letters: list[int], buckets: int) -> int:
-    """As core/fingerprint.hpp has it: a polynomial of the letters, spread."""
+    """As core/hashes.hpp has it: a polynomial of the letters, spread."""
     value = 0
     for letter in letters:
         value = (value * 0x9E3779B97F4A7C15 + letter + 1) % (1 << 64)
-    return (int(mixed(np.array([value], np.uint64))[0]) >> 32) * buckets >> 32
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        value = (value ^ value >> 33) * factor % (1 << 64)
+    return ((value ^ value >> 33) >> 32) * buckets >> 32
 
 
 def expansions(forest: Forest) -> list[list[int]]:

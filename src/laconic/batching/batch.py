@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
@@ -15,7 +14,7 @@ from torch.utils.data import get_worker_info
 from laconic.batching.sampler import Numbers
 from laconic.forest import Forest, plant
 from laconic.grammar import Grammars
-from laconic.ngrams.hashed import Counted, mixed
+from laconic.ngrams.hashed import Counted
 from laconic.ngrams.in_place import LocalNgrams
 from laconic.show import several
 
@@ -143,7 +142,6 @@ def collate(
     lengths = np.diff(forest.sequence_offsets)
     symbols = np.zeros((documents, lengths.max(initial=1)), np.int32)
     symbols[np.arange(symbols.shape[1]) < lengths[:, None]] = forest.sequence
-    hashes = np.concatenate([_terminal_hashes(size), forest.hashes])
     return Batch(
         alphabet_size=size,
         # A tensor can be written to and the forest cannot: torch warns of what would not be copied.
@@ -151,8 +149,8 @@ def collate(
         level_offsets=tuple(forest.level_offsets.tolist()),
         symbols=torch.from_numpy(symbols),
         sequence_lengths=torch.from_numpy(lengths),
-        node_lengths=torch.from_numpy(np.concatenate([np.ones(size, np.int64), forest.lengths])),
-        node_hashes=torch.from_numpy(hashes.view(np.int64)),
+        node_lengths=torch.from_numpy(forest.lengths.copy()),
+        node_hashes=torch.from_numpy(forest.hashes.view(np.int64).copy()),
         labels=None if labels is None else as_labels(labels, documents),
         rows=None if rows is None else _rows(rows, documents),
         bag=None if counted is None else bag_of(grammars, counted),
@@ -176,14 +174,6 @@ def _in_place(forest: Forest, ngrams: LocalNgrams) -> NgramsInPlace:
     placed = ngrams.of(forest)
     arrays = placed.nodes, placed.node_buckets, placed.places, placed.place_buckets
     return NgramsInPlace(*(torch.from_numpy(each.astype(np.int64)) for each in arrays))
-
-
-def _terminal_hashes(alphabet_size: int) -> npt.NDArray[np.uint64]:
-    """Hashes of texts of one terminal, uint64 [alphabet_size], as core/fingerprint.hpp has them.
-
-    The polynomial of such a text is its terminal plus 1, which MurmurHash3's end then spreads.
-    """
-    return mixed(np.arange(1, alphabet_size + 1, dtype=np.uint64))
 
 
 def as_labels(labels: Numbers, documents: int) -> Tensor:

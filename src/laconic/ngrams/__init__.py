@@ -1,5 +1,9 @@
 """N-grams of documents, counted on their grammars: exactly, hashed to columns, or in place."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from laconic import _core
 from laconic.ngrams.counts import (
     LONGEST,
     Counts,
@@ -14,6 +18,7 @@ from laconic.ngrams.counts import (
 from laconic.ngrams.spelling import Letters, letters
 
 __all__ = [
+    "HASHES",
     "LONGEST",
     "Counts",
     "Letters",
@@ -26,3 +31,10 @@ __all__ = [
     "learn",
     "letters",
 ]
+
+HASHES: Mapping[str, str] = MappingProxyType(_core.HASHES)
+"""The name and version of each hash: of n-grams and phrases in columns (laconic.ngrams.hashed), of
+n-grams in their places, and of what a node stands for (the identity of Forest.hashes).
+
+Files that rest on a hash name it: what it gives for a text changes only with its version.
+"""

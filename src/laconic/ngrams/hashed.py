@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from laconic import _core
 from laconic.arrays import Int64s
-from laconic.forest import Forest, plant
 from laconic.grammar import Grammars, trusted_grammars
 from laconic.ngrams import Counts, count_hashed, count_phrases, learn
 from laconic.ngrams.spelling import Letters
 
-__all__ = ["Counted", "Named", "mixed", "portions"]
+__all__ = ["Counted", "Named", "portions"]
 
 _SURROGATES = range(0xD800, 0xE000)
 _POINTS = 0x110000 - len(_SURROGATES)
 _LONGEST_PHRASE = 64  # letters: what is longer hardly occurs twice
 _PORTION = 1 << 20  # rules and symbols
-_BASE = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,45 +128,12 @@ class Counted:
                 yield int(columns[place]), Named(tuple(spelled[place].tolist()), count)
 
     def _named_phrases(self, grammars: Grammars, wanted: Int64s) -> Iterator[tuple[int, Named]]:
-        forest = plant(grammars)
-        size = forest.alphabet_size
-        nodes = size + len(forest.children)
-        # As in core/fingerprint.hpp: a polynomial of the letters, however they are split.
-        hashes, powers = np.empty(nodes, np.uint64), np.full(nodes, _BASE, np.uint64)
-        hashes[:size] = np.arange(1, size + 1, dtype=np.uint64)
-        for level in forest.levels:
-            left, right = forest.children[level].T
-            place = slice(size + level.start, size + level.stop)
-            hashes[place] = hashes[left] * powers[right] + hashes[right]
-            powers[place] = powers[left] * powers[right]
         shortest, longest = self._phrase_lengths
-        # Beyond the longest they need not be told apart, and would overflow.
-        of_nodes = np.minimum(np.r_[np.ones(size, np.int64), forest.lengths], longest + 1)
-        sequence, total = forest.sequence, len(forest.sequence)
-        ends = np.repeat(forest.sequence_offsets[1:], np.diff(forest.sequence_offsets))
-        run = np.zeros(total, np.uint64)
-        letters = np.zeros(total, np.int64)
-        starts = np.arange(total)
-        found: list[tuple[npt.NDArray[np.uint64], Int64s, int]] = []
-        for symbols in range(1, self.phrases + 1):
-            inside = starts + symbols <= ends[starts]
-            starts, run, letters = starts[inside], run[inside], letters[inside]
-            last = sequence[starts + symbols - 1]
-            run, letters = run * powers[last] + hashes[last], letters + of_nodes[last]
-            fits = letters <= longest
-            starts, run, letters = starts[fits], run[fits], letters[fits]
-            kept = letters >= shortest
-            found.append((run[kept], starts[kept], symbols))
-        every = np.concatenate([some for some, _, _ in found])
-        first = np.concatenate([some for _, some, _ in found])
-        sizes = np.concatenate([np.full(len(some), symbols) for some, _, symbols in found])
-        distinct, places, counts = np.unique(every, return_index=True, return_counts=True)
-        columns = (mixed(distinct) % np.uint64(self.buckets)).astype(np.int64)
-        for chosen in np.flatnonzero(np.isin(columns, wanted)).tolist():
-            begin = int(first[places[chosen]])
-            symbols = sequence[begin : begin + int(sizes[places[chosen]])].tolist()
-            name = Named(tuple(_expanded(symbols, forest)), int(counts[chosen]))
-            yield int(columns[chosen]), name
+        columns, counts, terminals, offsets = _core.name_phrases(
+            self.phrases, shortest, longest, *grammars._arrays(), self.buckets, wanted
+        )
+        for k, (begin, end) in enumerate(pairwise(offsets.tolist())):
+            yield int(columns[k]), Named(tuple(terminals[begin:end].tolist()), int(counts[k]))
 
 
 def portions(grammars: Grammars, rows: Int64s) -> Iterator[Int64s]:
@@ -205,21 +172,3 @@ def _side_by_side(left: Counts, right: Counts) -> Counts:
         indices[places] = one.indices + shift
         data[places] = one.data
     return Counts(indptr, indices, data, left.columns + right.columns)
-
-
-def _expanded(symbols: Sequence[int], forest: Forest) -> Iterator[int]:
-    """Yield the terminals that nodes stand for."""
-    waiting = list(reversed(symbols))
-    while waiting:
-        node = waiting.pop()
-        if node < forest.alphabet_size:
-            yield node
-        else:
-            waiting += reversed(forest.children[node - forest.alphabet_size].tolist())
-
-
-def mixed(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return hashes spread over all their bits, as in core/fingerprint.hpp."""
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        hashes = (hashes ^ hashes >> np.uint64(33)) * np.uint64(factor)
-    return hashes ^ hashes >> np.uint64(33)

@@ -83,7 +83,7 @@ class LocalNgrams:
     def of(self, forest: Forest) -> Placed:
         """Return them, nothing expanded; O(letters² * (nodes + symbols))."""
         return Placed(
-            *_core.local_ngrams(
+            *_core.ngrams_in_place(
                 forest.alphabet_size,
                 forest.children,
                 forest.sequence,

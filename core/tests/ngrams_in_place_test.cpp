@@ -1,5 +1,5 @@
-// N-grams in their places; tests/test_local_ngrams.py compares them with slow versions, here sanitizers watch.
-#include "local_ngrams.hpp"
+// N-grams in their places; tests/ngrams/test_in_place.py compares them with slow versions, here sanitizers watch.
+#include "ngrams_in_place.hpp"
 
 #include "check.hpp"
 #include "forest.hpp"
@@ -19,10 +19,10 @@ std::size_t ngrams_of(std::size_t letters, std::size_t most) {
 void check_counts() {
     Random random(11);
     Planter planter;
-    LocalReader reader;  // one for all: nothing may be left of the batch before
+    PlaceReader reader;  // one for all: nothing may be left of the batch before
     for (int round = 0; round < 200; ++round) {
         const Symbol letters = static_cast<Symbol>(random.between(1, 9));
-        const auto most = static_cast<unsigned>(random.between(1, round % 20 == 0 ? kLongestLocalNgram : 9));
+        const auto most = static_cast<unsigned>(random.between(1, round % 20 == 0 ? kLongestInPlace : 9));
         std::vector<Text> texts;
         std::vector<Output> outputs(random.below(5));
         std::vector<std::int64_t> offsets = {0};
@@ -36,7 +36,7 @@ void check_counts() {
             offsets.push_back(offsets.back() + static_cast<std::int64_t>(document.sequence.size()));
         Forest forest;
         planter.plant(letters, documents, true, forest);
-        Placed found;
+        PlacedNgrams found;
         reader.read(letters, {forest.children.data(), forest.children.size()},
                     {forest.sequence.data(), forest.sequence.size()}, offsets, most, 1000, found);
 
@@ -59,14 +59,14 @@ void check_counts() {
 }
 
 void check_refusals() {
-    LocalReader reader;
-    Placed found;
+    PlaceReader reader;
+    PlacedNgrams found;
     const std::vector<std::int64_t> offsets = {0};
-    const auto read = [&](unsigned letters, std::uint32_t buckets) {
-        reader.read(2, {}, {}, offsets, letters, buckets, found);
+    const auto read = [&](unsigned longest, std::uint32_t buckets) {
+        reader.read(2, {}, {}, offsets, longest, buckets, found);
     };
     CHECK_THROWS(read(0, 5), GrammarError, "letters");
-    CHECK_THROWS(read(kLongestLocalNgram + 1, 5), GrammarError, "letters");
+    CHECK_THROWS(read(kLongestInPlace + 1, 5), GrammarError, "letters");
     CHECK_THROWS(read(3, 0), GrammarError, "buckets");
     CHECK_THROWS(read(3, 1u << 31), GrammarError, "buckets");
 }
@@ -77,5 +77,5 @@ void check_refusals() {
 int main() {
     laconic::test::check_counts();
     laconic::test::check_refusals();
-    return laconic::test::report("local_ngrams");
+    return laconic::test::report("ngrams_in_place");
 }
