@@ -17,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laconic.formats import ReadOptions, read
+from laconic.formats.format import Format
+from laconic.formats.registry import format_named
 from laconic.formats.writing import layout_for, write
 
 SUFFIXES = ["", ".gz", ".bz2", ".xz", ".zst"]
@@ -331,3 +333,10 @@ def test_documents_that_a_format_cannot_hold(
         write([pa.Table.from_pylist([row])], {**layout, "text": "t"}, out)
     assert out.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_format_that_can_only_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = Format("csv", (".csv",), format_named("csv").open)
+    monkeypatch.setattr("laconic.formats.delimited.FORMATS", [reads])
+    with pytest.raises(ValueError, match=r"back\.csv: csv can only be read; choose another"):
+        layout_for(Path("back.csv"), GOOD)

@@ -425,7 +425,9 @@ def test_bad_input_leaves_nothing(run_folder: Path, new_csv: Path, tmp_path: Pat
         laconic(corpus, new_csv, "-o", out)
     with pytest.raises(ReadError, match="choose --text from"):
         laconic(run_folder, new_csv, "-o", out, "--text", "review")
-    with pytest.raises(ValueError, match="predictions are a"):
+    with pytest.raises(
+        ValueError, match=r"predictions are a file of one of these: \.csv, \.tsv, \.jsonl"
+    ):
         laconic(run_folder, new_csv, "-o", tmp_path / "p.csv.doc")
     with pytest.raises(FileNotFoundError, match="make the folder first"):
         laconic(run_folder, new_csv, "-o", tmp_path / "no" / "p.csv")

@@ -58,9 +58,9 @@ def compress(
 
     laconic compress test.csv.xz -o test.parquet --no-header --text 1 --label 0 --escapes
 
-    Read are CSV, TSV, JSONL, Parquet, .txt (a document per line), FASTA and FASTQ, each plain or as
-    .gz, .bz2, .xz or .zst, and folders with a file per document, in a subfolder per label or none.
-    The other columns come along as they are. What cannot be read stops the work, with file and row.
+    Files of any --format are read, plain or as .gz, .bz2, .xz or .zst: "lines" of a .txt file are a
+    document each, and so are "files" of a folder, in a subfolder per label or none. The other
+    columns come along as they are. What cannot be read stops the work, with file and row.
 
     Parameters
     ----------
@@ -109,13 +109,16 @@ def compress(
     from laconic.engines import engine_named
     from laconic.engines.build import NothingToDoError, build_corpus
     from laconic.formats import read
+    from laconic.formats.compression import split_suffix
+    from laconic.formats.registry import formats_by_suffix
 
     if not 1 <= level <= 22:
         raise InputError(f"--level must be from 1 to 22, not {level}")
     if shard < 1:
         raise InputError(f"--shard must be at least 1, not {shard}")
     sharded = out.suffix != ".parquet" or out.is_dir()
-    if not out.name or out.suffix in (".csv", ".tsv", ".jsonl", ".txt", ".json", ".gz"):
+    suffix, packed = split_suffix(out.name)
+    if not out.name or packed or suffix in {*formats_by_suffix(), ".json"} - {".parquet"}:
         raise InputError(f"-o {out}: a corpus is a .parquet file, or else a new folder of them")
     options = (reading or ReadingFlags()).options()
     options = replace(options, label=column(label), on_error=on_error, part_bytes=4 << 20)

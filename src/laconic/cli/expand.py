@@ -38,6 +38,7 @@ def expand(
 
     """
     from laconic.corpus import Corpus
+    from laconic.formats.registry import format_named
     from laconic.formats.writing import layout_for, write
 
     opened = Corpus.open(corpus)
@@ -53,6 +54,6 @@ def expand(
             file=sys.stderr,
         )
     layout = layout_for(out, opened.layout)
-    as_text = layout["format"] in ("jsonl", "parquet")
+    as_text = format_named(layout["format"]).typed
     count = write(opened.documents(as_text), layout, out)
     print(f"{out}: {several(count, 'document')}")

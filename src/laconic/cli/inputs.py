@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
 from laconic.errors import NoDocumentError
+from laconic.formats.registry import FormatName
 from laconic.show import several
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["InputPart", "Inputs", "ReadingFlags", "column", "open_inputs"]
 
-FormatName = Literal["csv", "tsv", "jsonl", "parquet", "lines", "files", "fasta", "fastq"]
 Places = tuple[list[str], list[int]]  # the file and row of each of some documents
 _ROWS = 4096  # of a corpus that are read at a time
 _PART_BYTES = 1 << 20  # of text, likewise

@@ -99,14 +99,16 @@ def _predictor(run: Path, device: str, options: dict[str, int | None]) -> Predic
 
 
 def _predict_all(predictor: Predictor, opened: Inputs, path: Path | None, as_json: bool) -> None:
+    from laconic.formats.registry import format_of
+
     if opened.corpus is not None:
         predictor.check_corpus(opened.corpus)
     if path is not None and any(path.resolve() == Path(each).resolve() for each in opened.files):
         raise FileExistsError(f"{path} is the input itself: choose another name")
     started = time.perf_counter()
     tally: Counter[str] = Counter()
-    lines = path is None and as_json
-    nested = lines or (path is not None and _suffix(path) in (".jsonl", ".ndjson", ".parquet"))
+    format = None if path is None else format_of(path.name)
+    nested = as_json if format is None else format.typed
     with InputProgress(opened) as progress:
         tables = progress.watch(_predicted(predictor, opened, nested, tally), _rows)
         if path is None:
@@ -122,15 +124,13 @@ def _on_gpu(device: str) -> bool:
     return torch.cuda.is_available() if device == "auto" else not device.startswith("cpu")
 
 
-def _suffix(path: Path) -> str:
-    from laconic.formats.sources import SUFFIXES
-
-    return (path.with_suffix("") if path.suffix.lower() in SUFFIXES else path).suffix.lower()
-
-
 def _checked_out(path: Path, force: bool) -> Path:
-    if _suffix(path) not in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"):
-        raise InputError(f"-o {path}: predictions are a .csv, .tsv, .jsonl or .parquet file")
+    from laconic.formats.registry import format_of, formats_by_suffix
+
+    format = format_of(path.name)
+    if format is None or not format.tabular:
+        known = ", ".join(suffix for suffix, one in formats_by_suffix().items() if one.tabular)
+        raise InputError(f"-o {path}: predictions are a file of one of these: {known}")
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder: choose another name")
     if path.exists() and not force:

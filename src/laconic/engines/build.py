@@ -20,7 +20,7 @@ from laconic.engines import Engine
 from laconic.engines.shards import NothingToDoError, Tally, UnfinishedCorpus
 from laconic.errors import InputError
 from laconic.formats import RawDocuments, RawPart, ReadError, Reject, at_its_row
-from laconic.formats.model import shown
+from laconic.formats.format import shown
 
 __all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
 

@@ -1,13 +1,16 @@
-"""Readers: files, URLs and tables to documents, a part of bounded size at a time.
+"""Formats: files, URLs and tables to documents, a part of bounded size at a time, and back.
 
-CSV, TSV, JSONL, Parquet, text (a line or a file each), FASTA and FASTQ; plain or compressed.
+CSV, TSV, JSONL, Parquet, text (a line or a file each), FASTA and FASTQ; plain or compressed. A
+format is one file here and one line of `registry`.
 """
 
-from laconic.formats.documents import RawDocuments, read, read_table
-from laconic.formats.model import Format, RawPart, ReadError, ReadOptions, Reject, at_its_row
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from laconic.formats.format import RawPart, ReadError, ReadOptions, Reject, at_its_row
+    from laconic.formats.reading import RawDocuments, read, read_table
 
 __all__ = [
-    "Format",
     "RawDocuments",
     "RawPart",
     "ReadError",
@@ -17,3 +20,12 @@ __all__ = [
     "read",
     "read_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The registry's names, which are in the help of commands, must not wait for pyarrow.
+    if name in __all__:
+        from laconic.formats import format, reading
+
+        return getattr(reading if hasattr(reading, name) else format, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

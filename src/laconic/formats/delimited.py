@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from laconic.formats.model import (
+from laconic.formats.columns import (
+    as_bytes,
+    check_same_columns,
+    choose_columns,
+    join_records,
+    undecodable,
+    without,
+)
+from laconic.formats.format import (
+    SOME_COLUMNS,
     FileRows,
+    Format,
+    Layout,
     ReadError,
     ReadOptions,
     Reject,
     RowNumbers,
-    check_same_columns,
-    choose_columns,
     shown,
 )
 from laconic.formats.records import Records, scan, split, unquoted
-from laconic.formats.rejecting import undecodable, without
 from laconic.formats.sources import Source, Stream
+
+__all__ = ["FORMATS"]
 
 BLOCK = 4 << 20
 LONGEST_RECORD = 1 << 28  # finding its end takes several times as much memory
@@ -50,18 +61,13 @@ class DelimitedReader:
         self.schema = pa.schema(
             (name, pa.binary() if name == self.text else pa.string()) for name in columns
         )
-        last = sources[-1].last_byte()
-        kind = "csv" if delimiter == "," else "tsv"
-        self.layout: dict[str, Any] = {
-            "format": kind,
+        self.style: Layout = {
             "delimiter": delimiter,
             "header": options.header,
             **_style(block, records, delimiter, columns, header=options.header),
-            "final_newline": last is None or last in b"\r\n",
+            "final_newline": True,
             "bom": self._bom,
             "escapes": options.escapes,
-            "columns": columns,
-            "text": self.text,
         }
 
     def _sample(self, source: Source) -> tuple[bytes, Records]:
@@ -72,7 +78,9 @@ class DelimitedReader:
                 data = stream.read(wanted)
                 block, final = block + data, len(data) < wanted
                 self._bom = block.startswith(_BOM)
-                body = _whole(block.removeprefix(_BOM), final and not stream.failure)
+                body = block.removeprefix(_BOM)
+                if final and not stream.failure:
+                    body = _whole(body)
                 records = scan(body, self._delimiter, final=final)
                 if len(records.ends):
                     return body, records
@@ -81,49 +89,44 @@ class DelimitedReader:
                     raise ReadError(reason, file=source.name, row=1 if block else None)
                 wanted = max(_SAMPLE, len(block))
 
-    def read(self, source: Source) -> Iterator[FileRows]:
+    def read(self, stream: Stream) -> Iterator[FileRows]:
         """Read one file, a block of whole records at a time."""
-        with Stream(source) as stream:
-            rest = stream.read(len(_BOM)).removeprefix(_BOM)
-            row, begun = 0, False
-            while True:
-                wanted = max(BLOCK, len(rest))
-                data = stream.read(wanted)
-                final = len(data) < wanted
-                block = rest + data
-                if final and not stream.failure and stream.last:
-                    self.layout["final_newline"] = stream.last in (b"\n", b"\r")
-                    block = _whole(block, True)
-                records = scan(block, self._delimiter, final=final)
-                skipped = 0
-                if not begun and (len(records.ends) or final):
-                    begun = True
-                    skipped = self._check_header(source, stream, block, records)
-                read = self._rows(source, block, records, skipped, row)
-                row += len(records.ends) - skipped
-                rest = block[int(records.ends[-1]) :] if len(records.ends) else block
-                done = final or len(rest) > LONGEST_RECORD
-                if done and (rest or stream.failure):
-                    reason = stream.failure or _UNCLOSED
-                    read.rejects.append(Reject(source.name, row + 1, reason, shown(rest)))
-                yield FileRows(read.rows, read.table, read.rejects, stream.tell())
-                if done:
-                    return
+        file = stream.name
+        rest = stream.read(len(_BOM)).removeprefix(_BOM)
+        row, begun, done = 0, False, False
+        while not done:
+            wanted = max(BLOCK, len(rest))
+            data = stream.read(wanted)
+            final = len(data) < wanted
+            block = rest + data
+            if final and not stream.failure:
+                block = _whole(block)
+            records = scan(block, self._delimiter, final=final)
+            skipped = 0
+            if not begun and (len(records.ends) or final):
+                begun = True
+                skipped = self._check_header(stream, block, records)
+            read = self._rows(file, block, records, skipped, row)
+            row += len(records.ends) - skipped
+            rest = block[int(records.ends[-1]) :] if len(records.ends) else block
+            done = final or len(rest) > LONGEST_RECORD
+            if done and (rest or stream.failure):
+                read.rejects.append(Reject(file, row + 1, stream.failure or _UNCLOSED, shown(rest)))
+            yield read
 
-    def _check_header(self, source: Source, stream: Stream, block: bytes, records: Records) -> int:
+    def _check_header(self, stream: Stream, block: bytes, records: Records) -> int:
         """Return how many records are header: 1 or 0."""
         if not self._options.header:
             return 0
+        file = stream.name
         if not len(records.ends):
             reason = stream.failure or (_UNCLOSED if block else "is empty: no header")
-            raise ReadError(reason, file=source.name)
+            raise ReadError(reason, file=file)
         header = split(block[: int(records.ends[0])], self._delimiter)
-        check_same_columns(source.name, _names(source.name, header), self.schema.names)
+        check_same_columns(file, _names(file, header), self.schema.names)
         return 1
 
-    def _rows(
-        self, source: Source, block: bytes, records: Records, skipped: int, row: int
-    ) -> FileRows:
+    def _rows(self, file: str, block: bytes, records: Records, skipped: int, row: int) -> FileRows:
         """Parse the good records of a block and reject the others."""
         width = len(self.schema)
         good = records.fields == width
@@ -136,20 +139,19 @@ class DelimitedReader:
         rejects = []
         # Blank lines between records are no documents; they are counted, so rows stay lines.
         bad = ~good & ~records.blank if width > 1 else ~good
+        bad[:skipped] = False
         for index in np.flatnonzero(bad).tolist():
-            if index < skipped:
-                continue
             reason = records.malformed.get(index) or (
                 f"{records.fields[index]} columns instead of {width}; quote a field that holds "
                 f"{self._delimiter!r} or a newline"
             )
             content = shown(block[starts[index] : starts[index + 1]].rstrip(b"\r\n"))
-            rejects.append(Reject(source.name, int(rows[index]), reason, content))
-        table = self._parse(source, _joined(block, starts, good), int(good.sum()))
-        table, rows, more = self._checked(source, table, rows[good])
-        return FileRows(rows, table, sorted(rejects + more, key=lambda reject: reject.row))
+            rejects.append(Reject(file, int(rows[index]), reason, content))
+        table = self._parse(file, _joined(block, starts, good), int(good.sum()))
+        table, rows, more = self._checked(file, table, rows[good])
+        return FileRows(table, rows, sorted(rejects + more, key=lambda reject: reject.row))
 
-    def _parse(self, source: Source, clean: bytes | memoryview, count: int) -> pa.Table:
+    def _parse(self, file: str, clean: bytes | memoryview, count: int) -> pa.Table:
         """Parse well-formed records, all columns binary."""
         binary = pa.schema((name, pa.binary()) for name in self.schema.names)
         if not count:
@@ -159,14 +161,10 @@ class DelimitedReader:
         table = pa.csv.read_csv(
             pa.BufferReader(pa.py_buffer(clean)),
             read_options=pa.csv.ReadOptions(
-                use_threads=False,
-                block_size=len(clean) + 1,
-                column_names=self.schema.names,
+                use_threads=False, block_size=len(clean) + 1, column_names=self.schema.names
             ),
             parse_options=pa.csv.ParseOptions(
-                delimiter=self._delimiter,
-                newlines_in_values=True,
-                ignore_empty_lines=False,
+                delimiter=self._delimiter, newlines_in_values=True, ignore_empty_lines=False
             ),
             convert_options=pa.csv.ConvertOptions(
                 column_types=binary, strings_can_be_null=False, null_values=[]
@@ -174,11 +172,11 @@ class DelimitedReader:
         )
         if table.num_rows != count:
             reason = f"pyarrow reads {table.num_rows} rows where {count} are; report this"
-            raise ReadError(reason, file=source.name)
+            raise ReadError(reason, file=file)
         return table
 
     def _checked(
-        self, source: Source, table: pa.Table, rows: RowNumbers
+        self, file: str, table: pa.Table, rows: RowNumbers
     ) -> tuple[pa.Table, RowNumbers, list[Reject]]:
         """Undo the text's escapes and make strings of the other columns, rejecting bad UTF-8."""
         try:
@@ -187,7 +185,7 @@ class DelimitedReader:
         except pa.ArrowInvalid:
             names = [name for name in table.column_names if name != self.text]
             bad = undecodable(table, names)
-            table, rows, rejects = without(bad, source.name, table, rows)
+            table, rows, rejects = without(bad, file, table, rows)
             table = table.cast(self.schema)
         if self._options.escapes:
             index = self.schema.get_field_index(self.text)
@@ -200,14 +198,13 @@ def _names(file: str, header: list[bytes]) -> list[str]:
     try:
         return [unquoted(name).decode() for name in header]
     except UnicodeDecodeError as error:
-        raise ReadError(
-            f"the header is not UTF-8 ({error}); convert the file", file=file
-        ) from error
+        reason = f"the header is not UTF-8 ({error}); convert the file"
+        raise ReadError(reason, file=file) from error
 
 
-def _whole(block: bytes, final: bool) -> bytes:
+def _whole(block: bytes) -> bytes:
     """End the last record where the file does."""
-    return block + b"\n" if final and block and block[-1:] not in (b"\n", b"\r") else block
+    return block + b"\n" if block and block[-1:] not in (b"\n", b"\r") else block
 
 
 def _joined(
@@ -262,3 +259,61 @@ def _style(
         "header_quoting": "all" if top_quoted else "minimal",
         "newline": newline,
     }
+
+
+def _blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:
+    delimiter, newline = layout["delimiter"].encode(), layout["newline"].encode()
+    columns, quoted = layout["columns"], set(layout["quoted"])
+    if layout["quoting"] != "columns":
+        quoted = set(columns) if layout["quoting"] == "all" else set()
+    if layout["header"]:
+        always = layout["header_quoting"] == "all"
+        names = [pa.array([name.encode()], pa.large_binary()) for name in columns]
+        yield join_records([_field(name, layout, always) for name in names], delimiter, newline)
+    for table in tables:
+        fields = []
+        for name in columns:
+            values = as_bytes(table.column(name), name)
+            if layout["escapes"] and name == layout["text"]:
+                values = pc.replace_substring(values, b"\n", rb"\n")
+            fields.append(_field(values, layout, name in quoted))
+        yield join_records(fields, delimiter, newline)
+
+
+def _field(values: pa.Array, layout: Layout, always: bool) -> list[Any]:
+    """Return the pieces of one column's fields, quoted always or where they must be."""
+    if always:
+        return [b'"', pc.replace_substring(values, b'"', b'""'), b'"']
+    # A quote within a field is a plain character to most readers, but never where a field begins.
+    quote = r'\A"' if layout["quoting"] == "none" else '"'
+    needy = pc.match_substring_regex(values, f"{quote}|[\r\n{layout['delimiter']}]")
+    if len(layout["columns"]) == 1:
+        # An empty line is no record to most readers.
+        needy = pc.or_(needy, pc.equal(pc.binary_length(values), 0))
+    if not pc.any(needy).as_py():
+        return [values]
+    mark = pc.if_else(needy, pa.scalar(b'"', pa.large_binary()), pa.scalar(b"", pa.large_binary()))
+    return [mark, pc.if_else(needy, pc.replace_substring(values, b'"', b'""'), values), mark]
+
+
+_CHOICES: dict[str, Sequence[Any]] = {
+    "header": [True, False],
+    "header_quoting": ["minimal", "all"],
+    "quoting": ["minimal", "all", "columns", "none"],
+    "quoted": SOME_COLUMNS,
+    "newline": ["\n", "\r\n", "\r"],
+    "final_newline": [True, False],
+    "bom": [False, True],
+    "escapes": [False, True],
+}
+FORMATS = [
+    Format(
+        name,
+        (f".{name}",),
+        partial(DelimitedReader, delimiter=delimiter),
+        blocks=_blocks,
+        choices={"delimiter": [delimiter], **_CHOICES},
+        tabular=True,
+    )
+    for name, delimiter in (("csv", ","), ("tsv", "\t"))
+]

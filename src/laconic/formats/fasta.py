@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from laconic.errors import needs
-from laconic.formats.model import FileRows, ReadOptions, Reject, fixed_columns
+from laconic.errors import InputError, needs
+from laconic.formats.columns import as_bytes, fixed_columns
+from laconic.formats.format import NEWLINES, FileRows, Format, Layout, ReadOptions, Reject
+from laconic.formats.lines import newlines
 from laconic.formats.sources import Source, Stream
+
+__all__ = ["FORMATS"]
 
 _BLOCK = 1 << 22
 _SAMPLE = 1 << 18
@@ -31,75 +36,50 @@ class FastaReader:
         self.schema = pa.schema((name, pa.large_string()) for name in columns)
         with Stream(sources[0]) as stream:
             sample = stream.read(_SAMPLE)
-        last = sources[-1].last_byte()
-        self.layout: dict[str, Any] = {
-            "format": kind,
+        self.style: Layout = {
             "line_width": _line_width(sample) if kind == "fasta" else 0,
             "repeat_name": kind == "fastq" and _repeats_name(sample),
-            "newline": "\r\n" if sample.partition(b"\n")[0].endswith(b"\r") else "\n",
-            "final_newline": last in (None, b"\n"),
-            "columns": columns,
-            "text": "sequence",
+            **newlines(sample),
         }
 
-    def read(self, source: Source) -> Iterator[FileRows]:
+    def read(self, stream: Stream) -> Iterator[FileRows]:
         """Read one file; dnaio cannot go on after an error, which ends the file with one reject."""
         row, size = 0, 0
         held: list[Any] = []
         reason = None
-        with Stream(source) as stream:
-            try:
-                for record in self._records(stream):
-                    # The last record is held back: a file that breaks off cuts it short.
-                    if size > _BLOCK:
-                        yield self._rows(held, row, stream)
-                        row, held, size = row + len(held), [], 0
-                    held.append(record)
-                    size += len(record.sequence)
-            except (self._dnaio.FileFormatError, UnicodeDecodeError) as error:
-                reason = f"not {self._kind.upper()} from here on ({error})"
-            if stream.failure:
-                reason = stream.failure
-                if self._kind == "fasta" and held:
-                    held.pop()
-            elif stream.last:
-                self.layout["final_newline"] = stream.last == b"\n"
-            read = self._rows(held, row, stream)
-            if reason:
-                read.rejects.append(Reject(source.name, row + len(held) + 1, reason, ""))
-            yield read
+        try:
+            for record in self._records(stream):
+                # The last record is held back: a file that breaks off cuts it short.
+                if size > _BLOCK:
+                    yield self._rows(held, row)
+                    row, held, size = row + len(held), [], 0
+                held.append(record)
+                size += len(record.sequence)
+        except (self._dnaio.FileFormatError, UnicodeDecodeError) as error:
+            reason = f"not {self._kind.upper()} from here on ({error})"
+        if stream.failure:
+            reason = stream.failure
+            if self._kind == "fasta" and held:
+                held.pop()
+        read = self._rows(held, row)
+        if reason:
+            read.rejects.append(Reject(stream.name, row + len(held) + 1, reason, ""))
+        yield read
 
     def _records(self, stream: Stream) -> Iterator[Any]:
-        with io.BufferedReader(_Raw(stream), 1 << 18) as file:
+        with io.BufferedReader(stream, 1 << 18) as file:
             if not file.peek(1):
                 return
             reader = self._dnaio.FastaReader if self._kind == "fasta" else self._dnaio.FastqReader
             with reader(file) as records:
                 yield from records
 
-    def _rows(self, records: list[Any], row: int, stream: Stream) -> FileRows:
-        arrays = [
+    def _rows(self, records: list[Any], row: int) -> FileRows:
+        columns = [
             pa.array([getattr(record, field.name) for record in records], field.type)
             for field in self.schema
         ]
-        rows = np.arange(row + 1, row + 1 + len(records), dtype=np.int64)
-        table = pa.Table.from_arrays(arrays, schema=self.schema)
-        return FileRows(rows, table, [], stream.tell())
-
-
-class _Raw(io.RawIOBase):
-    """A Stream as the file that dnaio wants."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+        return FileRows.after(row, pa.table(columns, schema=self.schema))
 
 
 def _dnaio() -> Any:
@@ -120,3 +100,54 @@ def _line_width(sample: bytes) -> int:
 def _repeats_name(sample: bytes) -> bool:
     lines = sample.splitlines()
     return len(lines) > 2 and len(lines[2]) > 1
+
+
+def _fasta_blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:
+    newline, width = layout["newline"].encode(), layout["line_width"]
+    for names, texts in _plain_values(tables, ["name", layout["text"]]):
+        block = []
+        for name, text in zip(names, texts, strict=True):
+            step = width or max(1, len(text))
+            lines = [text[at : at + step] for at in range(0, len(text), step)] or [b""]
+            block.append(newline.join([b">" + name, *lines, b""]))
+        yield b"".join(block)
+
+
+def _fastq_blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:
+    newline = layout["newline"].encode()
+    for columns in _plain_values(tables, ["name", layout["text"], "qualities"]):
+        block = []
+        for name, text, qualities in zip(*columns, strict=True):
+            plus = b"+" + name if layout["repeat_name"] else b"+"
+            block.append(newline.join([b"@" + name, text, plus, qualities, b""]))
+        yield b"".join(block)
+
+
+def _plain_values(tables: Iterable[pa.Table], names: list[str]) -> Iterator[list[list[bytes]]]:
+    """Give columns as lists of bytes, none of which may hold a line end."""
+    for table in tables:
+        columns = [as_bytes(table.column(name), name) for name in names]
+        for name, values in zip(names, columns, strict=True):
+            if pc.any(pc.match_substring_regex(values, "[\r\n]")).as_py():
+                raise InputError(f"column {name!r} holds a newline: it cannot be a record's line")
+        yield [values.to_pylist() for values in columns]
+
+
+FORMATS = [
+    Format(
+        "fasta",
+        (".fa", ".fasta", ".fna"),
+        partial(FastaReader, kind="fasta"),
+        blocks=_fasta_blocks,
+        choices={"line_width": range(1 << 30), **NEWLINES},
+        needs=("name",),
+    ),
+    Format(
+        "fastq",
+        (".fq", ".fastq"),
+        partial(FastaReader, kind="fastq"),
+        blocks=_fastq_blocks,
+        choices={"repeat_name": [False, True], **NEWLINES},
+        needs=("name", "qualities"),
+    ),
+]

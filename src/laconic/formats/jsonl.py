@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from laconic.formats.model import (
+from laconic.errors import InputError
+from laconic.formats.columns import choose_columns
+from laconic.formats.format import (
+    NEWLINES,
     FileRows,
+    Format,
+    Layout,
     ReadError,
     ReadOptions,
     Reject,
-    choose_columns,
     shown,
 )
-from laconic.formats.plain import BLOCK, end_of_lines, line_blocks
+from laconic.formats.lines import BLOCK, line_blocks, newlines, read_lines
 from laconic.formats.sources import Source, Stream
+
+__all__ = ["FORMATS"]
 
 Object: TypeAlias = dict[str, Any]
 _BOM = b"\xef\xbb\xbf"
@@ -49,15 +57,7 @@ class JsonlReader:
             raise ReadError("no JSON object in it, so no columns; is this JSONL?", file=file)
         self.text, self.label = choose_columns(file, columns, options)
         self.schema = pa.schema((name, self._type(rows, name, file)) for name in columns)
-        last = sources[-1].last_byte()
-        self.layout: dict[str, Any] = {
-            "format": "jsonl",
-            **_style(lines, rows, columns),
-            "newline": "\r\n" if block.partition(b"\n")[0].endswith(b"\r") else "\n",
-            "final_newline": last in (None, b"\n"),
-            "columns": columns,
-            "text": self.text,
-        }
+        self.style: Layout = {**_style(lines, rows, columns), **newlines(block)}
 
     def _type(self, rows: list[Object], name: str, file: str) -> pa.DataType:
         if name == self.text:
@@ -69,26 +69,15 @@ class JsonlReader:
             raise ReadError(reason, file=file) from error
         return pa.string() if pa.types.is_null(kind) else kind
 
-    def read(self, source: Source) -> Iterator[FileRows]:
+    def read(self, stream: Stream) -> Iterator[FileRows]:
         """Read one file; blank lines are no documents but count as rows."""
-        row = 0
-        with Stream(source) as stream:
-            for block in line_blocks(stream):
-                broken = stream.failure and not block.endswith(b"\n")
-                lines = [] if broken else _lines(block)
-                yield self._rows(source.name, lines, row, stream.tell())
-                row += len(lines)
-                if broken:
-                    break
-            else:
-                block = b""
-            yield from end_of_lines(source, stream, row, block, self.layout)
+        return read_lines(stream, partial(self._rows, stream.name))
 
-    def _rows(self, file: str, lines: list[bytes], row: int, consumed: int) -> FileRows:
+    def _rows(self, file: str, block: bytes, row: int) -> FileRows:
         objects: list[Object] = []
         rows: list[int] = []
         rejects: list[Reject] = []
-        for number, line in enumerate(lines, row + 1):
+        for number, line in enumerate(_lines(block), row + 1):
             if not line.strip():
                 continue
             parsed = _parsed(line)
@@ -104,7 +93,7 @@ class JsonlReader:
         except _MISFITS:
             table, rows, more = self._one_by_one(file, objects, rows)
             rejects = sorted(rejects + more, key=lambda reject: reject.row)
-        return FileRows(np.array(rows, np.int64), table, rejects, consumed)
+        return FileRows(table, np.array(rows, np.int64), rejects)
 
     def _misfit(self, row: Object) -> str | None:
         """Return why a row cannot be a document of this schema, None if it can."""
@@ -207,3 +196,47 @@ def _style(lines: list[bytes], rows: list[Object], columns: list[str]) -> Object
         "ensure_ascii": escaped,
         "nulls": "omit" if absent and not null else "write",
     }
+
+
+def _blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:
+    encode = json.JSONEncoder(
+        ensure_ascii=layout["ensure_ascii"], separators=tuple(layout["separators"])
+    ).encode
+    newline, omit = layout["newline"], layout["nulls"] == "omit"
+    for table in tables:
+        lines = []
+        for row in _with_strings(table).to_pylist():
+            kept = {key: value for key, value in row.items() if value is not None or not omit}
+            lines.append(encode(kept) + newline)
+        yield "".join(lines).encode()
+
+
+def _with_strings(table: pa.Table) -> pa.Table:
+    """Return the table with binary columns as strings, which is all that JSON has."""
+    for index, field in enumerate(table.schema):
+        if field.type in (pa.binary(), pa.large_binary()):
+            try:
+                strings = pc.cast(table.column(index), pa.large_string())
+            except pa.ArrowInvalid as error:
+                reason = f"column {field.name!r} is not UTF-8: it cannot be JSON; write .parquet"
+                raise InputError(reason) from error
+            table = table.set_column(index, field.name, strings)
+    return table
+
+
+FORMATS = [
+    Format(
+        "jsonl",
+        (".jsonl", ".ndjson"),
+        JsonlReader,
+        blocks=_blocks,
+        choices={
+            "separators": [list(style) for style in _STYLES],
+            "ensure_ascii": [False, True],
+            "nulls": ["write", "omit"],
+            **NEWLINES,
+        },
+        tabular=True,
+        typed=True,
+    )
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -10,62 +10,55 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from laconic.arrays import arrow_integers
-from laconic.formats.model import FileRows, RawPart, Reject
+from laconic.formats.format import FileRows, RawPart, Reject, RowNumbers
+
+__all__ = ["cut_into_parts"]
 
 
-class Cutter:
-    """Collects rows of files and gives parts of about `part_bytes` bytes of text.
+def cut_into_parts(
+    files: Iterable[tuple[str, FileRows]], schema: pa.Schema, text: str, part_bytes: int
+) -> Iterator[RawPart]:
+    """Yield parts of about `part_bytes` bytes of text, from the rows of files given by name.
 
     Where the cuts fall depends on the documents alone, not on how they were read.
     """
-
-    def __init__(self, schema: pa.Schema, text: str, part_bytes: int) -> None:
-        self._schema, self._text = schema, text
-        self._part_bytes = max(1, part_bytes)
-        self._clear()
-
-    def _clear(self) -> None:
-        self._tables: list[pa.Table] = []
-        self._rows: list[npt.NDArray[np.int64]] = []
-        self._files: list[str] = []
-        self._rejects: list[Reject] = []
-        self._bytes = 0
-
-    def add(self, file: str, read: FileRows) -> Iterator[RawPart]:
-        """Take rows of a file and give the parts that it completes."""
-        self._rejects += read.rejects
+    held: list[tuple[str, RowNumbers, pa.Table]] = []
+    rejects: list[Reject] = []
+    size = 0
+    for file, read in files:
+        rejects += read.rejects
         if read.table is None or not read.table.num_rows:
-            return
-        ends = np.cumsum(text_bytes(read.table.column(self._text)))
+            continue
+        ends = np.cumsum(_text_bytes(read.table.column(text)))
         start, before = 0, 0
         while start < len(ends):
-            room = self._part_bytes - self._bytes
+            room = max(1, part_bytes) - size
             stop = int(np.searchsorted(ends, before + room, side="right"))
-            if stop == start and not self._files:
+            if stop == start and not held:
                 stop = start + 1
             if stop > start:
-                self._tables.append(read.table.slice(start, stop - start))
-                self._rows.append(read.rows[start:stop])
-                self._files += [file] * (stop - start)
-                self._bytes += int(ends[stop - 1]) - before
+                held.append((file, read.rows[start:stop], read.table.slice(start, stop - start)))
+                size += int(ends[stop - 1]) - before
                 start, before = stop, int(ends[stop - 1])
             if start < len(ends):
-                yield self._part()
-
-    def rest(self) -> Iterator[RawPart]:
-        """Give what is left, if anything is."""
-        if self._files or self._rejects:
-            yield self._part()
-
-    def _part(self) -> RawPart:
-        rows = np.concatenate(self._rows) if self._rows else np.empty(0, np.int64)
-        tables = self._tables or [self._schema.empty_table()]
-        part = RawPart(self._files, rows, pa.concat_tables(tables), self._rejects)
-        self._clear()
-        return part
+                yield _joined(held, schema, rejects)
+                held, rejects, size = [], [], 0
+    if held or rejects:
+        yield _joined(held, schema, rejects)
 
 
-def text_bytes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _joined(
+    held: list[tuple[str, RowNumbers, pa.Table]], schema: pa.Schema, rejects: list[Reject]
+) -> RawPart:
+    return RawPart(
+        [file for file, rows, _ in held for _ in range(len(rows))],
+        np.concatenate([np.empty(0, np.int64), *(rows for _, rows, _ in held)]),
+        pa.concat_tables([table for _, _, table in held] or [schema.empty_table()]),
+        rejects,
+    )
+
+
+def _text_bytes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Return the bytes of each text; none is missing."""
     lengths = map(arrow_integers, pc.binary_length(column).chunks)
     return np.concatenate([np.zeros(0, np.int64), *lengths])

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import re
-import zlib
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.fs
 
 from laconic.errors import InputError, needs
+from laconic.formats.compression import BROKEN, decompressor, split_suffix
 
 PathOrURL: TypeAlias = str | os.PathLike[str]
-
-SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
-_BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException)
-# The bytes that a decompressor has ready are lost where it fails within a read, so reads are small.
-_ZSTD_STEP = 1024
-_STEP = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +33,13 @@ class Source:
 
     @property
     def compression(self) -> str | None:
-        """The codec that the name's suffix says, None for a plain file."""
-        return SUFFIXES.get(PurePosixPath(_plain_name(self.name)).suffix.lower())
+        """How the file is compressed, as its suffix says; None for a plain one."""
+        return split_suffix(_plain_name(self.name))[1]
 
     @property
     def suffix(self) -> str:
-        """The suffix that tells the format, lower case, what compression added taken away."""
-        path = PurePosixPath(_plain_name(self.name))
-        return (path.with_suffix("") if self.compression else path).suffix.lower()
+        """The suffix that tells the format, lower case."""
+        return split_suffix(_plain_name(self.name))[0]
 
     def last_byte(self) -> bytes | None:
         """Return the last byte of a plain file; None where that would mean reading it all."""
@@ -77,39 +68,42 @@ class _Stored(io.RawIOBase):
         self.count += len(data)
         return data
 
+    read1 = read
+
     def close(self) -> None:
         self._file.close()
         super().close()
 
 
-class Stream:
-    """The decompressed bytes of a file; where they break off, `failure` says why.
+class Stream(io.RawIOBase):
+    """The decompressed bytes of a file, opened by the first read.
 
-    A broken file must not lose what was read before the break, so `read` then tells the end.
+    A broken file must not lose what was read before the break: `read` then tells the end, and
+    `failure` why.
     """
 
     def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source, self.name = source, source.name
         self.failure: str | None = None
         self.last: bytes = b""  # The last byte read so far.
-        self._raw = _Stored(source)
-        self._codec = source.compression
-        self._file: Any = self._raw
-        if self._codec == "gzip":
-            self._file = gzip.GzipFile(fileobj=self._raw, mode="rb")
-        elif self._codec == "bz2":
-            self._file = bz2.BZ2File(self._raw)
-        elif self._codec == "xz":
-            self._file = lzma.LZMAFile(cast(IO[bytes], self._raw))  # noqa: SIM115
-        elif self._codec == "zstd":
-            self._file = pa.CompressedInputStream(self._raw, "zstd")
+        self._raw: _Stored | None = None
 
-    def read(self, size: int) -> bytes:
-        """Return `size` bytes, or fewer at the end."""
+    def readable(self) -> bool:
+        """Tell io.BufferedReader that it may read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return `size` bytes, or fewer at the end; all that are left if it is negative."""
+        size = sys.maxsize if size < 0 else size
+        if self._raw is None:
+            self._raw = _Stored(self.source)
+            self._file, self._step = decompressor(self._raw, self.source.compression)
         pieces: list[bytes] = []
         while size > 0 and self.failure is None:
             try:
-                piece = self._step(size)
-            except _BROKEN as error:
+                piece = bytes(self._file.read1(min(size, self._step)))
+            except BROKEN as error:
                 self.failure = f"the file breaks off or is damaged ({error}); fetch it again"
                 break
             if not piece:
@@ -119,24 +113,22 @@ class Stream:
             self.last = piece[-1:]
         return b"".join(pieces)
 
-    def _step(self, size: int) -> bytes:
-        if self._codec is None:
-            return self._raw.read(size)
-        if self._codec == "zstd":
-            return bytes(self._file.read(min(size, _ZSTD_STEP)))
-        return bytes(self._file.read1(min(size, _STEP)))
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, or less of it at the end, and return how many bytes there are."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
-    def tell(self) -> int:
-        """Return how many bytes as stored were consumed."""
-        return self._raw.count
+    def consumed(self) -> int:
+        """Return how many bytes as stored were read."""
+        return 0 if self._raw is None else self._raw.count
 
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not self._raw:
+    def close(self) -> None:
+        """Close the file, if it was opened."""
+        if self._raw is not None:
             self._file.close()
-        self._raw.close()
+            self._raw.close()
+        super().close()
 
 
 def find(inputs: PathOrURL | Sequence[PathOrURL]) -> list[Source]:

@@ -1,19 +1,28 @@
-"""Parquet files, Arrow tables and streams, and Hugging Face datasets."""
+"""Parquet files, and tables in memory: of Arrow, or Hugging Face datasets."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from laconic.formats.model import FileRows, ReadError, ReadOptions, Reject, choose_columns
-from laconic.formats.rejecting import STRINGS, nulls, undecodable, without
-from laconic.formats.sources import Source
+from laconic.formats.columns import (
+    STRINGS,
+    check_same_columns,
+    choose_columns,
+    nulls,
+    undecodable,
+    without,
+)
+from laconic.formats.format import FileRows, Format, Layout, ReadError, ReadOptions, Reject
+from laconic.formats.sources import Source, Stream
+
+__all__ = ["FORMATS", "TableReader"]
 
 _TEXT_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
@@ -38,23 +47,18 @@ class _Columns:
         fields = fields.set(index, fields.field(index).with_type(plain))
         # Files that differ only in what may be null are read together.
         self.schema = pa.schema(field.with_nullable(True) for field in fields)
-        self.layout: dict[str, Any] = {
-            "format": "parquet",
-            "columns": list(schema.names),
-            "text": self.text,
-        }
+        self.style: Layout = {}
 
     def rows(self, file: str, table: pa.Table, row: int, consumed: int) -> FileRows:
         """Take the rows after `row` and reject those without text or with bad UTF-8."""
-        rows = np.arange(row + 1, row + 1 + table.num_rows, dtype=np.int64)
         index = self.schema.get_field_index(self.text)
         columns = table.columns
         columns[index] = pc.cast(columns[index], self.schema.field(index).type)
         table = pa.Table.from_arrays(columns, schema=self.schema)
         bad = undecodable(table, self._invalid(table))
         bad |= dict.fromkeys(nulls(table.column(self.text)), f"no text in column {self.text!r}")
-        table, rows, rejects = without(bad, file, table, rows)
-        return FileRows(rows, table, rejects, consumed)
+        table, rows, rejects = without(bad, file, table, FileRows.after(row, table).rows)
+        return FileRows(table, rows, rejects, consumed)
 
     def _invalid(self, table: pa.Table) -> Iterator[str]:
         for name in table.column_names:
@@ -66,17 +70,12 @@ class _Columns:
 
     def check(self, file: str, schema: pa.Schema) -> None:
         """Raise ReadError where a later file or batch has other columns or types."""
-        for name in dict.fromkeys([*self.schema.names, *schema.names]):
-            here, there = schema.get_field_index(name), self.schema.get_field_index(name)
-            if here < 0 or there < 0:
-                word = "missing" if here < 0 else "unexpected"
-                reason = f"not the columns of the first file: {word} {name!r}"
-            elif name != self.text and schema.field(here).type != self.schema.field(there).type:
-                kinds = f"{schema.field(here).type}, not {self.schema.field(there).type}"
-                reason = f"not the columns of the first file: {name!r} is {kinds}"
-            else:
-                continue
-            raise ReadError(f"{reason}; read it on its own", file=file)
+        check_same_columns(file, sorted(schema.names), sorted(self.schema.names))
+        for first in self.schema:
+            kind = schema.field(first.name).type
+            if kind != first.type and first.name != self.text:
+                reason = f"not the columns of the first file: {first.name!r} is {kind}"
+                raise ReadError(f"{reason}, not {first.type}; read it on its own", file=file)
 
 
 class ParquetReader(_Columns):
@@ -87,8 +86,9 @@ class ParquetReader(_Columns):
         with _opened(sources[0]) as file:
             super().__init__(sources[0].name, file.schema_arrow, options)
 
-    def read(self, source: Source) -> Iterator[FileRows]:
+    def read(self, stream: Stream) -> Iterator[FileRows]:
         """Read one file; a damaged page ends it with one reject."""
+        source = stream.source
         with _opened(source) as file:
             self.check(source.name, file.schema_arrow)
             total = file.metadata.num_rows
@@ -108,7 +108,7 @@ class ParquetReader(_Columns):
             except (OSError, pa.ArrowException) as error:
                 reason = f"the file is damaged from here ({error}); fetch it again"
                 reject = Reject(source.name, row + 1, reason, "")
-                yield FileRows(np.empty(0, np.int64), None, [reject], source.size)
+                yield FileRows(rejects=[reject], consumed=source.size)
 
 
 class TableReader(_Columns):
@@ -144,16 +144,16 @@ class TableReader(_Columns):
             raise TypeError(f"expected an Arrow table, reader, batches or dataset, got {source!r}")
         return map(_as_table, source)
 
-    def read(self, source: Source) -> Iterator[FileRows]:
+    def read(self, stream: Stream) -> Iterator[FileRows]:
         """Read the table; what is an iterator itself gives its rows once."""
         once = isinstance(self._source, Iterator | pa.RecordBatchReader)
         if self._spent and once:
-            raise ReadError("can be read only once; give a table or a dataset", file=source.name)
+            raise ReadError("can be read only once; give a table or a dataset", file=stream.name)
         tables = self._peeked if once and self._peeked is not None else self._tables()
         self._spent, row = True, 0
         for table in tables:
-            self.check(source.name, table.schema)
-            yield self.rows(source.name, table.select(self.schema.names), row, 0)
+            self.check(stream.name, table.schema)
+            yield self.rows(stream.name, table.select(self.schema.names), row, 0)
             row += table.num_rows
 
 
@@ -181,3 +181,16 @@ def _opened(source: Source) -> Any:
         file.close()
         raise ReadError("is a corpus already; read it with laconic itself", file=source.name)
     return file
+
+
+def _write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> None:
+    iterator = iter(tables)
+    empty = pa.schema((name, pa.string()) for name in layout["columns"]).empty_table()
+    first = next(iterator, empty)
+    with pa.parquet.ParquetWriter(out, first.schema, compression="zstd") as writer:
+        writer.write_table(first)
+        for table in iterator:
+            writer.write_table(table)
+
+
+FORMATS = [Format("parquet", (".parquet",), ParquetReader, whole=_write, tabular=True, typed=True)]

@@ -1,0 +1,102 @@
+"""Plain text, every line a document; and what other formats of lines share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from laconic.errors import InputError
+from laconic.formats.columns import as_bytes, fixed_columns, join_records
+from laconic.formats.format import NEWLINES, FileRows, Format, Layout, ReadOptions, Reject, shown
+from laconic.formats.sources import Source, Stream
+
+__all__ = ["BLOCK", "FORMATS", "line_blocks", "newlines", "read_lines"]
+
+BLOCK = 4 << 20
+LONGEST_LINE = 1 << 30  # Arrow's offsets within a column end at 2 GiB.
+
+
+def line_blocks(stream: Stream, begun: bytes = b"") -> Iterator[bytes]:
+    """Give the whole lines of a stream, some megabytes at a time, each with its newline.
+
+    `begun` is what was read of the first line already. The last block may lack the newline that the
+    file lacks; where the stream breaks off, the last block is the broken line, without one. A line
+    over 1 GiB ends with OSError.
+    """
+    rest, size = [begun], len(begun)
+    while data := stream.read(BLOCK):
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*rest, data[:cut]])
+            rest, size = [], 0
+        rest.append(data[cut:])
+        size += len(data) - cut
+        if size > LONGEST_LINE:
+            raise OSError("a line is longer than 1 GiB; is this the right --format?")
+    if last := b"".join(rest):
+        yield last
+
+
+def read_lines(stream: Stream, rows_of: Callable[[bytes, int], FileRows]) -> Iterator[FileRows]:
+    """Read the lines of a file: `rows_of` gets a block of them, and the row before the first.
+
+    Where the stream breaks off, the line that it cuts short is rejected.
+    """
+    row, rest = 0, b""
+    for block in line_blocks(stream):
+        if stream.failure and not block.endswith(b"\n"):
+            rest = block
+            break
+        yield rows_of(block, row)
+        row += block.count(b"\n") + (not block.endswith(b"\n"))
+    if stream.failure:
+        yield FileRows(rejects=[Reject(stream.name, row + 1, stream.failure, shown(rest))])
+
+
+def newlines(sample: bytes) -> Layout:
+    """Return what a layout says of line ends: as the first line of a file ends."""
+    first, newline, _ = sample.partition(b"\n")
+    crlf = newline and first.endswith(b"\r")
+    return {"newline": "\r\n" if crlf else "\n", "final_newline": True}
+
+
+class LinesReader:
+    """Every line a document, as bytes; the file's first line tells how lines end."""
+
+    def __init__(self, sources: list[Source], options: ReadOptions) -> None:
+        self.text, self.label = fixed_columns(sources[0].name, ["text"], "text", options)
+        self.schema = pa.schema([("text", pa.binary())])
+        with Stream(sources[0]) as stream:
+            self.style = newlines(next(line_blocks(stream), b""))
+
+    def read(self, stream: Stream) -> Iterator[FileRows]:
+        """Read one file, without a Python loop over its lines."""
+        return read_lines(stream, self._rows)
+
+    def _rows(self, block: bytes, row: int) -> FileRows:
+        if self.style["newline"] == "\r\n":
+            block = block.replace(b"\r\n", b"\n")
+        if not block.endswith(b"\n"):
+            block += b"\n"
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+        offsets = np.zeros(len(ends) + 1, np.int32)
+        offsets[1:] = ends - np.arange(len(ends))  # Where they are once the newlines are gone.
+        data = pa.py_buffer(block.translate(None, b"\n"))
+        texts = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), data])
+        return FileRows.after(row, pa.table([texts], schema=self.schema))
+
+
+def _blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:
+    newline = layout["newline"].encode()
+    for table in tables:
+        values = as_bytes(table.column(layout["text"]), layout["text"])
+        if pc.any(pc.match_substring(values, b"\n")).as_py():
+            raise InputError("a text holds a newline: it cannot be a line; write .jsonl or .csv")
+        yield join_records([[values]], b"", newline)
+
+
+FORMATS = [Format("lines", (".txt",), LinesReader, blocks=_blocks, choices=NEWLINES)]

@@ -1,0 +1,125 @@
+"""`read` and `read_table`: any input to RawDocuments, which are read part by part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from laconic.formats.format import FileRows, Layout, RawPart, Reader, ReadError, ReadOptions
+from laconic.formats.parquet import TableReader
+from laconic.formats.parts import cut_into_parts
+from laconic.formats.registry import format_named, formats_by_suffix
+from laconic.formats.sources import PathOrURL, Source, Stream, find
+
+__all__ = ["RawDocuments", "read", "read_table"]
+
+_DEFAULTS = ReadOptions()
+
+
+class RawDocuments:
+    """Documents of some files: their columns and layout now, the documents as `parts` asks."""
+
+    def __init__(
+        self, sources: list[Source], format: str, reader: Reader, options: ReadOptions
+    ) -> None:
+        self.text: str = reader.text
+        self.label: str | None = reader.label
+        self.schema = reader.schema
+        self.files: list[str] = [source.name for source in sources]
+        self.sizes: list[int] = [source.size for source in sources]
+        self.bytes_read: int = 0
+        self._sources, self._format, self._reader = sources, format, reader
+        self._options = options
+        self._note_end(sources[-1].last_byte())
+
+    @property
+    def layout(self) -> Layout:
+        """What `laconic.formats.writing` needs to write the same files again.
+
+        Whether a compressed file ends in a newline is known when `parts` has come to its end.
+        """
+        style, columns = self._reader.style, list(self.schema.names)
+        return {"format": self._format, **style, "columns": columns, "text": self.text}
+
+    def parts(self) -> Iterator[RawPart]:
+        """Read lazily, in order; two calls give the same parts.
+
+        Raises ReadError at the first row that cannot be read, unless `on_error` is "skip". Memory
+        stays at a few parts.
+        """
+        return cut_into_parts(self._rows(), self.schema, self.text, self._options.part_bytes)
+
+    def _rows(self) -> Iterator[tuple[str, FileRows]]:
+        self.bytes_read = done = 0
+        for source in self._sources:
+            with _errors_of(source), Stream(source) as stream:
+                for read in self._reader.read(stream):
+                    if read.rejects and self._options.on_error == "stop":
+                        first = min(read.rejects, key=lambda reject: reject.row)
+                        raise ReadError(first.reason, file=first.file, row=first.row)
+                    consumed = stream.consumed() if read.consumed is None else read.consumed
+                    self.bytes_read = done + min(consumed, source.size)
+                    yield source.name, read
+            if not stream.failure:
+                self._note_end(stream.last)
+            done += source.size
+            self.bytes_read = done
+
+    def _note_end(self, last: bytes | None) -> None:
+        """Note whether files end in a newline, by the last byte of one, if it is known."""
+        style = self._reader.style
+        if last and "final_newline" in style:
+            style["final_newline"] = last == style["newline"][-1].encode()
+
+
+def read(inputs: PathOrURL | Sequence[PathOrURL], options: ReadOptions = _DEFAULTS) -> RawDocuments:
+    """Find the files of `inputs` and look at the first; the rest is read by `RawDocuments.parts`.
+
+    Paths, globs, folders and URLs, one or many. Raises FileNotFoundError for one that matches
+    nothing and ReadError where the columns are not clear.
+    """
+    sources = find(inputs)
+    format = format_named(options.format or _format_of(sources))
+    with _errors_of(sources[0]):
+        return RawDocuments(sources, format.name, format.open(sources, options), options)
+
+
+def read_table(source: object, options: ReadOptions = _DEFAULTS) -> RawDocuments:
+    """Read what is in memory or streams by: Arrow tables, readers and batches, HF datasets.
+
+    What can be iterated only once can be read only once: a second `parts` raises ReadError.
+    """
+    sources = [Source("<table>", None, "", 0, "")]
+    return RawDocuments(sources, "parquet", TableReader(source, options), options)
+
+
+@contextmanager
+def _errors_of(source: Source) -> Iterator[None]:
+    """Let what the system says of a file come with its name."""
+    try:
+        yield
+    except OSError as error:
+        raise ReadError(f"cannot be read: {error}", file=source.name) from error
+
+
+def _format_of(sources: list[Source]) -> str:
+    """Return the one format that the files' names say."""
+    by_suffix = formats_by_suffix()
+    names: Counter[str] = Counter()
+    for source in sources:
+        format = by_suffix.get(source.suffix)
+        # A folder of .txt files is one document each: the usual layout of a folder per class.
+        if source.from_folder and (format is None or format.name == "lines"):
+            names["files"] += 1
+        elif format is None:
+            known = " ".join(by_suffix)
+            reason = f"which format is {source.suffix!r}? Choose with --format, or name it: {known}"
+            raise ReadError(reason, file=source.name)
+        else:
+            names[format.name] += 1
+    if len(names) > 1:
+        listed = ", ".join(f"{count} {name}" for name, count in sorted(names.items()))
+        reason = f"the inputs mix formats ({listed}); choose one with --format or a glob"
+        raise ReadError(reason, file=sources[0].name)
+    return next(iter(names))
