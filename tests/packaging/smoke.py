@@ -39,7 +39,8 @@ def core() -> None:
     assert [each.text() for each in corpus] == TEXTS
     assert list(corpus.labels) == LABELS
 
-    Path("woods.csv").write_text("label,text\n" + "".join(map("{},{}\n".format, LABELS, TEXTS)))
+    rows = "".join(map("{},{}\n".format, LABELS, TEXTS))
+    Path("woods.csv").write_text(f"label,text\n{rows}", newline="\n")
     command("compress", "woods.csv", "-o", "again.parquet", "--label", "label")
     assert "24" in command("info", "again.parquet")
     command("expand", "again.parquet", "-o", "back.csv")
@@ -90,7 +91,7 @@ def sklearn() -> None:
 
 def dna() -> None:
     """Read FASTA."""
-    Path("genes.fa").write_text(">a\nACGTACGTACGT\n>b\nTTTTACGTTTTT\n")
+    Path("genes.fa").write_text(">a\nACGTACGTACGT\n>b\nTTTTACGTTTTT\n", newline="\n")
     command("compress", "genes.fa", "-o", "genes.parquet", "--alphabet", "dna")
     command("expand", "genes.parquet", "-o", "back.fa")
     assert Path("back.fa").read_bytes() == Path("genes.fa").read_bytes()
