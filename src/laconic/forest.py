@@ -12,7 +12,7 @@ import numpy.typing as npt
 from laconic import _core
 from laconic.arrays import Int32s, Int64s, frozen
 from laconic.grammar import Grammars
-from laconic.show import several
+from laconic.show import how_many
 
 __all__ = ["Forest", "plant"]
 
@@ -50,9 +50,9 @@ class Forest:
 
     def __repr__(self) -> str:
         return (
-            f"<Forest: {several(len(self), 'document')}, "
-            f"{several(len(self.children), 'node')} on {several(len(self.levels), 'level')}, "
-            f"{several(len(self.sequence), 'symbol')}>"
+            f"<Forest: {how_many(len(self), 'document')}, "
+            f"{how_many(len(self.children), 'node')} on {how_many(len(self.levels), 'level')}, "
+            f"{how_many(len(self.sequence), 'symbol')}>"
         )
 
 

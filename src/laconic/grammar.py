@@ -24,7 +24,7 @@ from laconic.arrays import (
     row_numbers,
 )
 from laconic.errors import GrammarError, NoDocumentError
-from laconic.show import print_rules, several
+from laconic.show import how_many, print_rules
 
 __all__ = ["Grammar", "Grammars"]
 
@@ -180,8 +180,8 @@ class Grammar:
 
     def __repr__(self) -> str:
         return (
-            f"<Grammar: {several(self.expanded_length, 'terminal')} as a sequence of "
-            f"{several(len(self.sequence), 'symbol')} and {several(len(self.rules), 'rule')}>"
+            f"<Grammar: {how_many(self.expanded_length, 'terminal')} as a sequence of "
+            f"{how_many(len(self.sequence), 'symbol')} and {how_many(len(self.rules), 'rule')}>"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -333,9 +333,9 @@ class Grammars:
 
     def __repr__(self) -> str:
         return (
-            f"<Grammars: {several(len(self), 'document')}, "
-            f"{several(sum(self.expanded_lengths.tolist()), 'terminal')} as sequences of "
-            f"{several(len(self.sequence), 'symbol')} and {several(len(self.rules), 'rule')}>"
+            f"<Grammars: {how_many(len(self), 'document')}, "
+            f"{how_many(sum(self.expanded_lengths.tolist()), 'terminal')} as sequences of "
+            f"{how_many(len(self.sequence), 'symbol')} and {how_many(len(self.rules), 'rule')}>"
         )
 
     def __eq__(self, other: object) -> bool:

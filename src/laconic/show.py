@@ -12,15 +12,19 @@ if TYPE_CHECKING:
     from laconic.alphabet import Alphabet
     from laconic.grammar import Grammar
 
-__all__ = ["print_rules", "print_tree", "several"]
+__all__ = ["how_many", "print_rules", "print_tree"]
 
 _PREVIEW = 40  # terminals of an expansion that are shown
 _DEEPEST = 40  # level of a tree that is shown
 
 
-def several(count: int, thing: str) -> str:
-    """Return "1 rule", "2 rules"."""
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+def how_many(count: int, thing: str, things: str | None = None) -> str:
+    """Return a number of things in words.
+
+    >>> how_many(1, "rule"), how_many(1200, "rule"), how_many(3, "class", "classes")
+    ('1 rule', '1,200 rules', '3 classes')
+    """
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def print_rules(
@@ -41,7 +45,7 @@ def print_rules(
             line = [word.rjust(width) for word, width in zip(figures, widths, strict=False)]
             print(*line, rule.ljust(widths[3]), expansion, sep="  ", file=file)
     if shown < len(grammar.rules):
-        print(f"and {several(len(grammar.rules) - shown, 'more rule')}", file=file)
+        print(f"and {how_many(len(grammar.rules) - shown, 'more rule')}", file=file)
 
 
 def _symbol(symbol: int, grammar: Grammar, alphabet: Alphabet | None) -> str:
@@ -95,4 +99,4 @@ def print_tree(
                 waiting += [(right, depth + 1), (left, depth + 1)]
         print(line, file=file)
     if len(shown) < len(grammar.sequence):
-        print(f"and {several(len(grammar.sequence) - len(shown), 'more symbol')}", file=file)
+        print(f"and {how_many(len(grammar.sequence) - len(shown), 'more symbol')}", file=file)

@@ -38,7 +38,7 @@ def counting(kind: str, task: str = "classification", **changes: Any) -> Predict
     counted = make_predictor(task, **chosen).model.config.counted
     assert counted is not None
     found = np.bincount(
-        counted.of(compress_many([*SHORT, TEXT])).indices, minlength=counted.columns
+        counted.count(compress_many([*SHORT, TEXT])).indices, minlength=counted.columns
     )
     found[1::2] = 0
     predictor = make_predictor(task, **chosen, ngram_rows=int(np.count_nonzero(found)))
@@ -78,7 +78,7 @@ def test_scores_are_what_is_lost_without_a_column(kind: str, task: str) -> None:
             model.bag.table[row] = 0
             lost = value - slow_value(predictor, model(batch), "law")
             model.bag.table[row] = before
-            text = bytes(names[column][0].letters).decode()
+            text = bytes(names[column][0].terminals).decode()
             wanted[text] = lost, sum(name.count for name in names[column])
     assert found.value == pytest.approx(value)
     assert {each.text for each in found.ngrams} == wanted.keys()
@@ -130,7 +130,7 @@ def test_each_letter_has_its_share(text: str, codec: Any) -> None:
         score = row[1] - (row[0] + row[2]) / 2
         total = sum(name.count for name in some)
         for name in some:
-            by_text[column < counted.buckets, bytes(name.letters)] = score / total
+            by_text[column < counted.buckets, bytes(name.terminals)] = score / total
     data, letters = bytes(grammar.expand().tolist()), np.zeros(len(text.encode()))
     for length in (1, 2, 3):
         for i in range(len(data) - length + 1):

@@ -26,7 +26,7 @@ from laconic.ngrams import (
     count_hashed,
     count_known,
     learn,
-    letters,
+    letters_of,
 )
 
 TEXTS = ("ab", "ab  \n", "acgtACGT", "aB \t\n\x0b\x1c", "é世😀 ab\n\u2003\x85", "ACGTN", " \n")
@@ -43,7 +43,7 @@ def some_texts(random: Random) -> list[str]:
 
 
 def some_letters(random: Random, alphabet: Alphabet) -> Letters:
-    return letters(
+    return letters_of(
         alphabet,
         lowercase=random.random() < 0.5,
         collapse=random.random() < 0.7,
@@ -139,7 +139,7 @@ def test_white_space_of_every_kind_in_every_place(random: Random, high: int) -> 
     texts = ["".join(random.choices(spelling, k=random.randint(0, 60))) for _ in range(3)]
     alphabet = Alphabet.learn(texts)
     grammars = compress_many(texts, alphabet=alphabet, **codec_options(random))
-    read = letters(alphabet, lowercase=False, collapse=True, reverse_complement=False)
+    read = letters_of(alphabet, lowercase=False, collapse=True, reverse_complement=False)
     check_all(grammars, read, 1, high, random)
 
 
@@ -149,7 +149,7 @@ def test_choices_are_those_of_the_whole(
 ) -> None:
     texts = some_texts(random)
     grammars = compress_many(texts)
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     whole, _ = count_all(grammars, read, 1, 3)
     options: dict[str, Any] = {"min_df": least, "max_df": most, "binary": binary}
     chosen, counts = count_all(grammars, read, 1, 3, max_features=limit, **options)
@@ -179,7 +179,7 @@ def test_threads_change_no_byte(codec: Any) -> None:
     words = ["".join(map(chr, rng.integers(97, 105, rng.integers(1, 6)))) for _ in range(300)]
     texts = [" ".join(rng.choice(words, rng.integers(0, 400))) for _ in range(300)]
     grammars = compress_many(texts, codec)
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     results = []
     for threads in (1, 2, 5):
         vocabulary, counts = count_all(grammars, read, 1, 5, max_features=5000, threads=threads)
@@ -193,7 +193,7 @@ def test_threads_change_no_byte(codec: Any) -> None:
 
 
 def test_letters_and_vocabularies_are_pickled() -> None:
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=True)
+    read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=True)
     grammars = compress_many(["Some  text"])
     vocabulary, counts = count_all(grammars, read, 1, 3)
     copies = pickle.loads(pickle.dumps((read, vocabulary)))
@@ -204,7 +204,7 @@ def test_letters_and_vocabularies_are_pickled() -> None:
 def test_ctrl_c_ends_even_one_long_document() -> None:
     rng = np.random.default_rng(3)
     long = compress_many([rng.integers(0, 4, 3_000_000, np.uint8)], "none", alphabet_size=4)
-    read = letters(Alphabet.dna(), lowercase=False, collapse=False, reverse_complement=True)
+    read = letters_of(Alphabet.dna(), lowercase=False, collapse=False, reverse_complement=True)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -213,7 +213,7 @@ def test_ctrl_c_ends_even_one_long_document() -> None:
 
 
 def test_documents_far_too_long_to_expand() -> None:
-    read = letters(Alphabet.dna(), lowercase=False, collapse=False, reverse_complement=False)
+    read = letters_of(Alphabet.dna(), lowercase=False, collapse=False, reverse_complement=False)
     rules = [[0, 1], [4, 4]] + [[k, k] for k in range(5, 5 + 40)]
     huge = Grammars.concatenate([Grammar(4, rules, [45, 2])])
     vocabulary, counts = count_all(huge, read, 1, 3)
@@ -221,7 +221,7 @@ def test_documents_far_too_long_to_expand() -> None:
     pairs = 2**41
     assert counts.data.tolist() == [pairs, pairs, pairs - 1, 1, pairs, pairs - 1, pairs - 1, 1, 1]
     assert count_hashed(huge, read, 1, 3, 1, alternate_sign=False).data.tolist() == [6 * pairs]
-    strands = letters(Alphabet.dna(), lowercase=False, collapse=False, reverse_complement=True)
+    strands = letters_of(Alphabet.dna(), lowercase=False, collapse=False, reverse_complement=True)
     vocabulary, counts = count_all(huge, strands, 2, 2)
     assert dict(zip(vocabulary.names(), counts.data.tolist(), strict=True)) == {
         "AC": pairs,
@@ -264,18 +264,18 @@ def test_more_letters_than_can_be_counted() -> None:
 
 
 def test_bytes_beyond_ascii_are_neither_white_space_nor_upper_case() -> None:
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     vocabulary, _ = count_all(compress_many(["à\x1c\x1cÀ A"]), read, 1, 1)  # à ends in \xa0
     assert vocabulary.names() == [" ", "a", "\x80", "\xa0", "Ã"]
 
 
 def test_what_does_not_fit_is_refused() -> None:
     grammars = compress_many(["abc"])
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     for low, high in ((0, 1), (2, 1), (1, 65), (-1, 3)):
         with pytest.raises(ValueError, match="1 <= low <= high <= 64"):
             count_all(grammars, read, low, high)
-    other = letters(Alphabet.dna(), lowercase=True, collapse=False, reverse_complement=False)
+    other = letters_of(Alphabet.dna(), lowercase=True, collapse=False, reverse_complement=False)
     with pytest.raises(GrammarError, match="over 256 terminals, the letters are for 4"):
         count_hashed(grammars, other, 1, 2, 16)
     for columns in (0, -1, 1 << 31):
@@ -310,13 +310,13 @@ def test_letters_that_are_none_are_refused() -> None:
 def test_lower_case_that_is_not_one_letter(letter: str) -> None:
     alphabet = Alphabet.learn([f"a{letter}"])
     with pytest.raises(ValueError, match=f"{letter}.*lowercase=False"):
-        letters(alphabet, lowercase=True, collapse=True, reverse_complement=False)
-    read = letters(alphabet, lowercase=False, collapse=True, reverse_complement=False)
+        letters_of(alphabet, lowercase=True, collapse=True, reverse_complement=False)
+    read = letters_of(alphabet, lowercase=False, collapse=True, reverse_complement=False)
     assert letter in count_all(compress_many([letter], alphabet=alphabet), read, 1, 1)[0].names()
 
 
 def test_nothing_at_all() -> None:
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     for texts in ([], ["", ""]):
         vocabulary, counts = count_all(compress_many(texts), read, 1, 5)
         assert (len(vocabulary), vocabulary.names()) == (0, [])
@@ -327,7 +327,7 @@ def test_nothing_at_all() -> None:
 
 
 def test_repeating_a_document_adds_rules_not_time() -> None:
-    read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     text = "it was the best of times, it was the worst of times; "
     once = compress(text)
     top = 256 + len(once.rules)

@@ -15,8 +15,8 @@ from strategies import RANDOMS, chain, codec_options, document, doubling, rename
 from laconic import Grammar, Grammars, compress, compress_many, oracle, samples
 from laconic.forest import plant
 from laconic.ngrams import HASHES, Counts, Letters, count_hashed, count_phrases
-from laconic.ngrams.hashed import Counted, Named, portions
-from laconic.ngrams.in_place import LocalNgrams
+from laconic.ngrams.hashed import CountedText, HashedCounter, portions
+from laconic.ngrams.in_place import NgramPlacer
 
 MASK = (1 << 64) - 1
 Terminals = tuple[int, ...]
@@ -37,7 +37,7 @@ def slow_ngram_column(letters: Terminals, buckets: int) -> int:
     return abs(murmur3("".join(map(chr, points)).encode())) % buckets
 
 
-def slow_names(grammar: Grammar, counted: Counted) -> Counter[tuple[int, Terminals]]:
+def slow_names(grammar: Grammar, counted: HashedCounter) -> Counter[tuple[int, Terminals]]:
     """Everything that a document counts, with its column."""
     size, text = grammar.alphabet_size, grammar.expand().tolist()
     named: Counter[tuple[int, Terminals]] = Counter()
@@ -71,19 +71,19 @@ def by_column(named: Counter[tuple[int, Terminals]]) -> dict[int, int]:
     return dict(sums)
 
 
-def check(grammars: Grammars, counted: Counted) -> None:
+def check(grammars: Grammars, counted: HashedCounter) -> None:
     wanted = [slow_names(grammar, counted) for grammar in grammars]
-    counts = counted.of(grammars, threads=1)
+    counts = counted.count(grammars, threads=1)
     assert counts.columns == counted.columns
     assert rows(counts) == [by_column(each) for each in wanted]
     total: Counter[tuple[int, Terminals]] = Counter()
     for each in wanted:
         total.update(each)
-    names: dict[int, list[Named]] = {}
+    names: dict[int, list[CountedText]] = {}
     for (column, letters), count in total.items():
-        names.setdefault(column, []).append(Named(letters, count))
+        names.setdefault(column, []).append(CountedText(letters, count))
     for some in names.values():
-        some.sort(key=lambda name: (-name.count, name.letters))
+        some.sort(key=lambda name: (-name.count, name.terminals))
     assert counted.named(grammars, counts.indices) == names
     some_columns = sorted(names)[::2]
     assert counted.named(grammars, some_columns) == {k: names[k] for k in some_columns}
@@ -98,7 +98,7 @@ def test_counts_and_names_are_those_of_the_oracle(random: Random) -> None:
         [np.array(text, np.int32) for text in texts], alphabet_size=size, **codec_options(random)
     )
     buckets = random.choice((1, 2, 7, 64, 1 << 20, 1 << 24))
-    counted = Counted(random.choice((1, 2, 3, 5, 8)), random.choice((0, 1, 2, 4, 9)), buckets)
+    counted = HashedCounter(random.choice((1, 2, 3, 5, 8)), random.choice((0, 1, 2, 4, 9)), buckets)
     check(grammars, counted)
 
 
@@ -108,15 +108,15 @@ def test_grammars_that_no_codec_makes(random: Random, size: int) -> None:
     grammars = Grammars.concatenate(
         [Grammar(*renamed(valid_grammar(random, 150), size)) for _ in range(2)]
     )
-    counted = Counted(random.choice((1, 3)), random.choice((0, 2, 5)), 1 << 20)
+    counted = HashedCounter(random.choice((1, 3)), random.choice((0, 2, 5)), 1 << 20)
     if size <= 1_112_064:
         check(grammars, counted)
     else:  # terminals beyond all characters share columns with others, and are counted all the same
-        got = [sum(row.values()) for row in rows(counted.of(grammars))]
+        got = [sum(row.values()) for row in rows(counted.count(grammars))]
         assert got == [slow_names_total(grammar, counted) for grammar in grammars]
 
 
-def slow_names_total(grammar: Grammar, counted: Counted) -> int:
+def slow_names_total(grammar: Grammar, counted: HashedCounter) -> int:
     length = len(grammar.expand())
     ngrams = sum(max(0, length - n + 1) for n in range(1, counted.ngrams + 1))
     if not counted.phrases:
@@ -144,7 +144,7 @@ def test_hashes_give_what_they_always_gave() -> None:
     assert count_phrases(grammars, 7, 1 << 30, shortest=7, longest=7).indices.tolist() == [
         243353968
     ]
-    assert LocalNgrams(7, 1 << 30).of(forest).place_buckets[-1] == 239966195
+    assert NgramPlacer(7, 1 << 30).place(forest).place_buckets[-1] == 239966195
     assert forest.hashes[ord("l")] == 16996655880070524895
 
 
@@ -168,7 +168,7 @@ def test_a_phrase_has_one_column_however_it_is_split() -> None:
 def test_phrases_have_64_letters_at_most() -> None:
     rules = doubling(8)  # the last stands for 256 letters
     grammar = Grammars.concatenate([Grammar(1, rules, [5, 5, 6, 7, 0, 6])])
-    counts = rows(Counted(3, 4, 1 << 20).of(grammar))[0]
+    counts = rows(HashedCounter(3, 4, 1 << 20).count(grammar))[0]
     phrases = {c: n for c, n in counts.items() if c >= 1 << 20}
     lengths = Counter([32, 32, 64, 64, 64, 65]) - Counter([65])  # 5, 5, 6, 6, 55; 0 6 is too long
     wanted = Counter(
@@ -176,19 +176,19 @@ def test_phrases_have_64_letters_at_most() -> None:
     )
     assert phrases == dict(wanted)
     # N-grams as long as phrases may be: then these are one letter longer.
-    only = Counted(64, 2, 1 << 20).of(Grammars.concatenate([Grammar(1, rules, [6, 0, 7])]))
+    only = HashedCounter(64, 2, 1 << 20).count(Grammars.concatenate([Grammar(1, rules, [6, 0, 7])]))
     phrases = {c: n for c, n in rows(only)[0].items() if c >= 1 << 20}
     assert phrases == {(1 << 20) + slow_column((0,) * 65, 1 << 20): 1}
 
 
 def test_huge_and_deep_documents_are_not_expanded() -> None:
     huge = Grammar(1, doubling(60), [60, 60, 3])
-    counted = Counted(2, 4, 1000)
-    found = rows(counted.of(Grammars.concatenate([huge])))[0]
+    counted = HashedCounter(2, 4, 1000)
+    found = rows(counted.count(Grammars.concatenate([huge])))[0]
     assert sum(found.values()) == 2 * (2**61 + 8) - 1 + 1
     deep = Grammar(*chain(100_000))
     named = counted.named(Grammars.concatenate([deep]), range(2000))
-    assert {name.letters for some in named.values() for name in some} == {
+    assert {name.terminals for some in named.values() for name in some} == {
         (0,),
         (1,),
         (0, 1),
@@ -197,10 +197,10 @@ def test_huge_and_deep_documents_are_not_expanded() -> None:
 
 
 def test_empty_documents_and_none() -> None:
-    counted = Counted(3, 2, 100)
-    counts = counted.of(compress_many(["", "ab", ""]))
+    counted = HashedCounter(3, 2, 100)
+    counts = counted.count(compress_many(["", "ab", ""]))
     assert counts.indptr.tolist() == [0, 0, 3, 3]
-    assert counted.of(compress_many([])).indptr.tolist() == [0]
+    assert counted.count(compress_many([])).indptr.tolist() == [0]
     assert counted.named(compress_many([""]), [1, 2]) == {}
 
 
@@ -208,21 +208,23 @@ def test_empty_documents_and_none() -> None:
 def test_threads_change_nothing(codec: str) -> None:
     texts = samples.load("kjv").train.documents[:300]
     grammars = compress_many(texts, codec)  # type: ignore[arg-type]
-    counted = Counted(4, 4, 1 << 16)
-    one, two = (counted.of(grammars, threads=threads) for threads in (1, 2))
+    counted = HashedCounter(4, 4, 1 << 16)
+    one, two = (counted.count(grammars, threads=threads) for threads in (1, 2))
     for name in ("indptr", "indices", "data"):
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
     # Nor do neighbours in the batch.
-    alone = counted.of(grammars[7:8])
+    alone = counted.count(grammars[7:8])
     part = slice(one.indptr[7], one.indptr[8])
     assert np.array_equal(alone.indices, one.indices[part])
     assert np.array_equal(alone.data, one.data[part])
 
 
 def test_ngrams_do_not_depend_on_the_codec() -> None:
-    counted = Counted(5, 0, 1 << 20)
+    counted = HashedCounter(5, 0, 1 << 20)
     texts = samples.load("kjv").test.documents[:20]
-    found = [rows(counted.of(compress_many(texts, codec))) for codec in ("repair", "lzd", "none")]
+    found = [
+        rows(counted.count(compress_many(texts, codec))) for codec in ("repair", "lzd", "none")
+    ]
     assert found[0] == found[1] == found[2]
 
 

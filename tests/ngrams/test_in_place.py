@@ -22,7 +22,7 @@ from laconic.codecs import CodecName
 from laconic.forest import Forest, plant
 from laconic.inference.explanation import explain, top_phrases
 from laconic.inference.predictor import Predictor
-from laconic.ngrams.in_place import LocalNgrams
+from laconic.ngrams.in_place import NgramPlacer
 from laconic.nn import GrammarModel, ModelConfig, ModelError
 from laconic.nn.levels import sum_levels
 from laconic.nn.ngram_vectors import NgramVectors
@@ -63,7 +63,7 @@ def expansions(forest: Forest) -> list[list[int]]:
 
 
 def ending_in(forest: Forest, letters: int, buckets: int) -> dict[int, Counter[int]]:
-    """The n-grams that end in each place's symbol, from the texts: numbered as Placed does."""
+    """The n-grams that end in each place's symbol, from the texts; places as in PlacedNgrams."""
     texts, found = expansions(forest), {}
     for d in range(len(forest)):
         begin, end = forest.sequence_offsets[d : d + 2].tolist()
@@ -90,7 +90,7 @@ def test_they_are_those_of_the_text(
     texts: list[str], codec: CodecName, letters: int, merge: bool
 ) -> None:
     forest = plant(compress_many(texts, codec), merge)
-    placed = LocalNgrams(letters, 10**6).of(forest)
+    placed = NgramPlacer(letters, 10**6).place(forest)
     assert (np.diff(placed.nodes) >= 0).all()
     within: dict[int, Counter[int]] = {}
     for node, found in zip(placed.nodes.tolist(), placed.node_buckets.tolist(), strict=True):
@@ -113,7 +113,7 @@ def test_they_are_those_of_the_text(
 @pytest.mark.parametrize(("letters", "buckets"), [(0, 5), (65, 5), (3, 0), (3, 1 << 31)])
 def test_what_cannot_be_told(letters: int, buckets: int) -> None:
     with pytest.raises(ValueError, match=r"letters|buckets"):
-        LocalNgrams(letters, buckets).of(plant(compress_many(["ab"])))
+        NgramPlacer(letters, buckets).place(plant(compress_many(["ab"])))
 
 
 # The vectors
@@ -123,7 +123,7 @@ def test_long_symbols_do_not_drown_others() -> None:
     torch.manual_seed(0)
     model = NgramVectors(1000, 8, 8)
     for text in ("x" * 3000, "GET /index.html 200\n" * 300):
-        batch = collate(compress_many([text]), in_place=LocalNgrams(7, 1000))
+        batch = collate(compress_many([text]), in_place=NgramPlacer(7, 1000))
         assert int(batch.node_lengths[batch.symbols].max()) > 500
         with torch.no_grad():
             assert model(batch).abs().max() < 2
@@ -152,7 +152,7 @@ def test_vectors_and_their_gradients(texts: list[str], codec: CodecName) -> None
     torch.manual_seed(0)
     model = NgramVectors(20, 3, 4).double()
     grammars = compress_many(texts, codec)
-    batch = collate(grammars, in_place=LocalNgrams(3, 20))
+    batch = collate(grammars, in_place=NgramPlacer(3, 20))
     found = []
     for made in (model(batch), plainly(model, plant(grammars), 3)):
         made = made * batch.mask[..., None]  # What stands in the padding means nothing.
@@ -176,7 +176,7 @@ def test_sums_have_the_gradients_of_finite_differences() -> None:
 
 def test_dropout_leaves_out_and_makes_up_for_it() -> None:
     torch.manual_seed(0)
-    batch = collate(compress_many(["abracadabra" * 20], "none"), in_place=LocalNgrams(4, 50))
+    batch = collate(compress_many(["abracadabra" * 20], "none"), in_place=NgramPlacer(4, 50))
     assert batch.in_place is not None
     model = NgramVectors(50, 2, 2, dropout=0.5)
     torch.nn.init.ones_(model.table)
@@ -193,7 +193,7 @@ def test_dropout_leaves_out_and_makes_up_for_it() -> None:
 
 def test_ngrams_without_a_row_say_nothing() -> None:
     torch.manual_seed(0)
-    batch = collate(compress_many(["abab", "xyz"]), in_place=LocalNgrams(2, 30))
+    batch = collate(compress_many(["abab", "xyz"]), in_place=NgramPlacer(2, 30))
     model = NgramVectors(30, 3, 4, rows=2).double()
     silent = model(batch)
     assert torch.allclose(silent, silent[0, 0].expand_as(silent)), "before it has learned"
@@ -368,7 +368,7 @@ def test_rows_are_for_what_two_documents_have(texts: list[str], codec: CodecName
         with pytest.MonkeyPatch.context() as patched:
             if one_by_one:
                 patched.setattr("laconic.ngrams.hashed._PORTION", 1)
-            assert set(np.flatnonzero(part.shared(LocalNgrams(3, buckets))).tolist()) == wanted
+            assert set(np.flatnonzero(part.shared(NgramPlacer(3, buckets))).tolist()) == wanted
 
 
 def test_what_training_does_not_know_says_nothing() -> None:
@@ -376,7 +376,7 @@ def test_what_training_does_not_know_says_nothing() -> None:
     corpus = Corpus.from_documents(texts, [0, 1] * 10)
     local = train(corpus, replace(TINY, local_ngrams=1)).model.local
     assert local is not None
-    batch = collate(compress_many(["QQ", "", "good"], "none"), in_place=LocalNgrams(1, 2000))
+    batch = collate(compress_many(["QQ", "", "good"], "none"), in_place=NgramPlacer(1, 2000))
     with torch.no_grad():
         told = local.eval()(batch)
     assert torch.equal(told[0, 0], told[1, 0]), "as where there is nothing"

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from laconic import compress_many, samples
 from laconic.batching import Bag, Batch, collate
-from laconic.ngrams.hashed import Counted
+from laconic.ngrams.hashed import HashedCounter
 from laconic.nn import ModelError
 from laconic.nn.bag import NgramBag
 
 TEXTS = ["how much wood would a woodchuck chuck", "", "x", "banana banana banana", "abcdefg"]
-COUNTED = Counted(3, 2, 50)
+COUNTED = HashedCounter(3, 2, 50)
 
 
 def batch_of(texts: list[str]) -> Batch:

@@ -134,7 +134,7 @@ def counting_model(kind: str, data: GrammarDataset, **changes: Any) -> GrammarMo
     chosen = {"model": kind, "ngrams": 4, "phrases": 3, "ngram_buckets": 5000} | changes
     counted = small_model(**chosen).config.counted
     assert counted is not None
-    found = np.bincount(counted.of(data.grammars).indices, minlength=counted.columns)
+    found = np.bincount(counted.count(data.grammars).indices, minlength=counted.columns)
     model = small_model(**chosen, ngram_rows=int(np.count_nonzero(found)))
     assert model.bag is not None
     model.bag.learn(torch.from_numpy(found), len(data))

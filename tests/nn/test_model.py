@@ -400,7 +400,7 @@ def counting_model(kind: str, texts: list[str], **changes: Any) -> GrammarModel:
     chosen = {"model": kind, "ngrams": 3, "phrases": 2, "ngram_buckets": 500} | changes
     counted = ModelConfig(**(SMALL | chosen)).counted
     assert counted is not None
-    found = np.bincount(counted.of(compress_many(texts)).indices, minlength=counted.columns)
+    found = np.bincount(counted.count(compress_many(texts)).indices, minlength=counted.columns)
     model = small_model(**chosen, ngram_rows=int(np.count_nonzero(found)))
     assert model.bag is not None
     model.bag.learn(torch.from_numpy(found), len(texts))

@@ -315,7 +315,7 @@ def test_rows_are_what_two_training_documents_have(corpus: Corpus) -> None:
     assert bag is not None
     assert counted is not None
     rows, _ = split(trained.labels, trained.labels.numbers(corpus.labels), 0.2, TINY.seed)
-    counts = counted.of(corpus.grammars.take(rows))
+    counts = counted.count(corpus.grammars.take(rows))
     frequencies = np.bincount(counts.indices, minlength=counted.columns)
     assert ((bag.places.numpy() > 0) == (frequencies >= 2)).all()
     known = frequencies[frequencies >= 2]

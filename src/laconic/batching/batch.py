@@ -14,9 +14,9 @@ from torch.utils.data import get_worker_info
 from laconic.batching.sampler import Numbers
 from laconic.forest import Forest, plant
 from laconic.grammar import Grammars
-from laconic.ngrams.hashed import Counted
-from laconic.ngrams.in_place import LocalNgrams
-from laconic.show import several
+from laconic.ngrams.hashed import HashedCounter
+from laconic.ngrams.in_place import NgramPlacer
+from laconic.show import how_many
 
 __all__ = ["Bag", "Batch", "NgramsInPlace", "collate"]
 
@@ -104,11 +104,11 @@ class Batch:
         return len(self.symbols)
 
     def __repr__(self) -> str:
-        places = several(self.symbols.shape[1], "symbol")
+        places = how_many(self.symbols.shape[1], "symbol")
         return (
-            f"<Batch: {several(len(self), 'document')} of up to {places}, "
-            f"{several(len(self.children), 'node')} on "
-            f"{several(len(self.level_offsets) - 1, 'level')}, {self.symbols.device}>"
+            f"<Batch: {how_many(len(self), 'document')} of up to {places}, "
+            f"{how_many(len(self.children), 'node')} on "
+            f"{how_many(len(self.level_offsets) - 1, 'level')}, {self.symbols.device}>"
         )
 
 
@@ -117,8 +117,8 @@ def collate(
     labels: Numbers | None = None,
     rows: Numbers | None = None,
     merge: bool = True,
-    counted: Counted | None = None,
-    in_place: LocalNgrams | None = None,
+    counted: HashedCounter | None = None,
+    in_place: NgramPlacer | None = None,
 ) -> Batch:
     """Return grammars as one batch on the CPU, which shares no memory with them.
 
@@ -158,10 +158,10 @@ def collate(
     )
 
 
-def bag_of(grammars: Grammars, counted: Counted, threads: int | None = None) -> Bag:
+def bag_of(grammars: Grammars, counted: HashedCounter, threads: int | None = None) -> Bag:
     """Return what the documents count."""
     # A loader's workers are as many as there are processors for, without threads of their own.
-    counts = counted.of(grammars, 1 if get_worker_info() is not None else threads)
+    counts = counted.count(grammars, 1 if get_worker_info() is not None else threads)
     documents = np.repeat(np.arange(len(grammars)), np.diff(counts.indptr))
     return Bag(
         torch.from_numpy(documents),
@@ -170,8 +170,8 @@ def bag_of(grammars: Grammars, counted: Counted, threads: int | None = None) -> 
     )
 
 
-def _in_place(forest: Forest, ngrams: LocalNgrams) -> NgramsInPlace:
-    placed = ngrams.of(forest)
+def _in_place(forest: Forest, ngrams: NgramPlacer) -> NgramsInPlace:
+    placed = ngrams.place(forest)
     arrays = placed.nodes, placed.node_buckets, placed.places, placed.place_buckets
     return NgramsInPlace(*(torch.from_numpy(each.astype(np.int64)) for each in arrays))
 
@@ -181,7 +181,7 @@ def as_labels(labels: Numbers, documents: int) -> Tensor:
     array = np.asarray(labels)
     if array.ndim not in (1, 2) or len(array) != documents:
         raise ValueError(
-            f"labels of shape {list(array.shape)} for {several(documents, 'document')}; "
+            f"labels of shape {list(array.shape)} for {how_many(documents, 'document')}; "
             "pass one number or one row of numbers for each"
         )
     if array.size and array.dtype.kind not in "biuf":
@@ -200,5 +200,5 @@ def as_labels(labels: Numbers, documents: int) -> Tensor:
 def _rows(rows: Numbers, documents: int) -> Tensor:
     array = np.asarray(rows).astype(np.int64)
     if array.shape != (documents,):
-        raise ValueError(f"rows of shape {list(array.shape)} for {several(documents, 'document')}")
+        raise ValueError(f"rows of shape {list(array.shape)} for {how_many(documents, 'document')}")
     return torch.from_numpy(array)

@@ -18,9 +18,9 @@ from laconic.batching.grammar_dropout import expand_at_random
 from laconic.batching.sampler import Numbers
 from laconic.corpus import Corpus
 from laconic.grammar import Grammars
-from laconic.ngrams.hashed import Counted
-from laconic.ngrams.in_place import LocalNgrams
-from laconic.show import several
+from laconic.ngrams.hashed import HashedCounter
+from laconic.ngrams.in_place import NgramPlacer
+from laconic.show import how_many
 
 __all__ = ["GrammarDataset", "Rows"]
 
@@ -47,9 +47,9 @@ class GrammarDataset(Dataset[Batch]):
     ([2, 0], [0, 0], [3, 2])
     """
 
-    counted: Counted | None = None
+    counted: HashedCounter | None = None
     """What of n-grams and phrases goes into batches; a model's config says what it needs."""
-    in_place: LocalNgrams | None = None
+    in_place: NgramPlacer | None = None
     """Which n-grams batches tell the places of; a model's config says so, too."""
     dropout = 0.0
     """Share of symbols that rows with a seed (Rows) have expanded at random."""
@@ -96,7 +96,7 @@ class GrammarDataset(Dataset[Batch]):
 
     def __repr__(self) -> str:
         labels = "without labels" if self.labels is None else f"labels {list(self.labels.shape)}"
-        return f"<GrammarDataset: {several(len(self), 'document')}, {labels}>"
+        return f"<GrammarDataset: {how_many(len(self), 'document')}, {labels}>"
 
 
 def _numbers_of(corpus: Corpus) -> list[Any] | None:

@@ -12,7 +12,7 @@ from torch.utils.data import Sampler
 
 from laconic.arrays import Int64s
 from laconic.errors import InputError
-from laconic.show import several
+from laconic.show import how_many
 
 __all__ = ["LengthSampler"]
 
@@ -81,7 +81,7 @@ class LengthSampler(Sampler[list[int]]):
             raise InputError(f"documents must be from 1 to the {total} there are, not {documents}")
         taken = total if documents is None else documents
         if 0 < taken < processes:
-            raise InputError(f"{several(taken, 'document')} for {processes} processes; use fewer")
+            raise InputError(f"{how_many(taken, 'document')} for {processes} processes; use fewer")
         self.batch_size, self.budget = batch_size, budget
         self.shuffle, self.jitter, self.seed = shuffle, jitter, seed
         self.rank, self.processes, self.documents = rank, processes, documents

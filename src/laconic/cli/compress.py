@@ -16,7 +16,7 @@ from laconic.cli.inputs import ReadingFlags, column
 from laconic.cli.interrupt import resumable
 from laconic.codecs import Codec, CodecName
 from laconic.errors import InputError
-from laconic.show import several
+from laconic.show import how_many
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -178,7 +178,7 @@ def _report(out: Path, tally: Tally, rejects: Path | None, seconds: float, as_js
         return
     per_document = size / max(1, tally.documents)
     print(
-        f"{out}: {several(tally.documents, 'document')}, {tally.letters:,} letters as "
+        f"{out}: {how_many(tally.documents, 'document')}, {tally.letters:,} letters as "
         f"{tally.symbols:,} symbols and {tally.rules:,} rules; {size:,} bytes, "
         f"{per_document:,.0f} per document; {seconds:.1f} s"
     )
@@ -186,7 +186,7 @@ def _report(out: Path, tally: Tally, rejects: Path | None, seconds: float, as_js
         with rejects.open(encoding="utf-8") as file:
             first = json.loads(file.readline())["reason"]
         print(
-            f"{several(tally.rejected, 'row')} rejected, the first for: {first}; see {rejects}",
+            f"{how_many(tally.rejected, 'row')} rejected, the first for: {first}; see {rejects}",
             file=sys.stderr,
         )
 

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from laconic.cli.debug import traced
 from laconic.errors import InputError
-from laconic.show import several
+from laconic.show import how_many
 
 if TYPE_CHECKING:
     from laconic.corpus import Corpus
@@ -144,7 +144,7 @@ def _print_json(figures: dict[str, Any]) -> None:
 
 
 def _print_table(figures: dict[str, Any]) -> None:
-    print(f"{figures['run']} on {figures['corpus']}: {several(figures['documents'], 'document')}")
+    print(f"{figures['run']} on {figures['corpus']}: {how_many(figures['documents'], 'document')}")
     flat = figures | {"ece": figures.get("calibration", {}).get("ece")}
     for name, words in _SHARES.items():
         value = flat.get(name)

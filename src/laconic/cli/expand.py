@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from laconic.show import several
+from laconic.show import how_many
 
 __all__ = ["expand"]
 
@@ -56,4 +56,4 @@ def expand(
     layout = layout_for(out, opened.layout)
     as_text = format_named(layout["format"]).typed
     count = write(opened.documents(as_text), layout, out)
-    print(f"{out}: {several(count, 'document')}")
+    print(f"{out}: {how_many(count, 'document')}")

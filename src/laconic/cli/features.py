@@ -15,7 +15,7 @@ from laconic.cli.inputs import Inputs, ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
 from laconic.errors import InputError
-from laconic.show import several
+from laconic.show import how_many
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -277,7 +277,7 @@ def _report(out: Path, names: Path | None, written: Written, seconds: float, as_
         fields = {"out": str(out), "features": beside, **written._asdict(), "seconds": seconds}
         print(json.dumps(fields))
         return
-    shape = f"{several(written.rows, 'document')} × {several(written.columns, 'column')}"
+    shape = f"{how_many(written.rows, 'document')} × {how_many(written.columns, 'column')}"
     print(f"{out}: {shape}, {written.entries:,} entries, {seconds:.1f} s")
     if names is not None:
         print(f"  {names} says what the columns are; --like gives the same to other documents")

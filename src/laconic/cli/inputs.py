@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from laconic.errors import NoDocumentError
 from laconic.formats.registry import FormatName
-from laconic.show import several
+from laconic.show import how_many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,8 +93,8 @@ class Inputs(NamedTuple):
             if 0 <= row - before < len(part.documents):
                 return part.documents[row - before]
             before += len(part.documents)
-        what = ", ".join(self.files[:3])
-        raise NoDocumentError(f"there is no row {row}: {what} has {several(before, 'row')}, from 0")
+        rows = f"{', '.join(self.files[:3])} has {how_many(before, 'row')}, from 0"
+        raise NoDocumentError(f"there is no row {row}: {rows}")
 
 
 class InputPart(NamedTuple):

@@ -16,7 +16,7 @@ from laconic.cli.debug import traced
 from laconic.cli.inputs import InputPart, Inputs, ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.errors import InputError
-from laconic.show import several
+from laconic.show import how_many
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -296,6 +296,6 @@ def _report(
     shown = ", ".join(f"{name}: {number:,}" for name, number in tally.most_common(10))
     more = f", and {len(tally) - 10} more" if len(tally) > 10 else ""
     classes = f"; {shown}{more}" if tally else ""
-    print(f"{path}: {several(count, 'document')}, {seconds:.1f} s{classes}")
+    print(f"{path}: {how_many(count, 'document')}, {seconds:.1f} s{classes}")
     if info.hits + info.misses:
         print(f"  {info.hit_rate:.0%} of {info.hits + info.misses:,} symbols were in the cache")

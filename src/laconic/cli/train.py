@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from laconic.cli.debug import traced
 from laconic.cli.interrupt import resumable
-from laconic.show import several
+from laconic.show import how_many
 from laconic.training.settings import TrainingConfig, read_toml, resolve
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _learns(corpus: Corpus, settings: TrainingConfig) -> str:
     labels = Labels.of(corpus.labels, settings.task)
     kinds = "classes" if labels.task == "classification" else "labels"
     what = f"{labels.task}: {len(labels.classes):,} {kinds}" if labels.classes else labels.task
-    return f"{what}, {several(len(corpus), 'document')}"
+    return f"{what}, {how_many(len(corpus), 'document')}"
 
 
 class _Shown:

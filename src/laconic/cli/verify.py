@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from laconic.show import several
+from laconic.show import how_many
 
 __all__ = ["verify"]
 
@@ -38,8 +38,8 @@ def verify(corpus: Path, /, *, json: Annotated[bool, Parameter(negative="")] = F
     else:
         for problem in problems:
             print(problem)
-        bad = several(len(problems), "problem") if problems else "all sound"
-        print(f"{corpus}: {several(len(opened), 'document')}, {bad}")
+        bad = how_many(len(problems), "problem") if problems else "all sound"
+        print(f"{corpus}: {how_many(len(opened), 'document')}, {bad}")
     if problems:
         sys.exit(1)
 

@@ -32,7 +32,7 @@ from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
 from laconic.errors import InputError, NoDocumentError
 from laconic.formats import ReadOptions, at_its_row, read_table
 from laconic.grammar import Grammar, Grammars
-from laconic.show import several
+from laconic.show import how_many
 
 __all__ = ["Corpus", "CorpusError"]
 
@@ -368,8 +368,8 @@ class Corpus:
     def __repr__(self) -> str:
         columns = ", ".join(self.columns) or "none"
         return (
-            f"<Corpus: {several(len(self), 'document')}, {self.codec.name} over {self.alphabet!r}, "
-            f"columns {columns}>"
+            f"<Corpus: {how_many(len(self), 'document')}, {self.codec.name} over "
+            f"{self.alphabet!r}, columns {columns}>"
         )
 
     def _like_this(self, table: pa.Table) -> Corpus:

@@ -14,7 +14,7 @@ from laconic.corpus import Corpus
 from laconic.corpus.documents import DocumentSource, documents_of
 from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
-from laconic.ngrams import Letters, letters
+from laconic.ngrams import Letters, letters_of
 
 __all__ = ["Block", "Preprocessing"]
 
@@ -115,7 +115,7 @@ class Preprocessing:
         return grammars, read, self.texts
 
     def _letters(self, alphabet: Alphabet, lowered: bool = False) -> Letters:
-        return letters(
+        return letters_of(
             alphabet,
             lowercase=self.lowercase and not lowered,
             collapse=self.collapse,

@@ -17,7 +17,7 @@ from laconic.batching import Bag, collate
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.phrase_table import Phrase, symbol_lengths
 from laconic.inference.predictor import Predictor
-from laconic.ngrams.hashed import Counted, Named, portions
+from laconic.ngrams.hashed import CountedText, HashedCounter, portions
 from laconic.nn.bag import NgramBag
 
 __all__ = ["CountedTable", "scored_columns", "spread", "value_function"]
@@ -30,7 +30,7 @@ _CANDIDATES = 1000  # of each class that are named, of the documents at hand
 class Column:
     """A column that a document counts: what is in it, and what it adds to the value."""
 
-    names: list[Named]
+    names: list[CountedText]
     score: float
     is_ngram: bool
 
@@ -52,9 +52,9 @@ def value_function(predictor: Predictor, place: int) -> Callable[[Tensor], Tenso
     return lambda outputs: (count * outputs[:, place] - outputs.sum(1)) / (count - 1)
 
 
-def spelled(name: Named, alphabet: Alphabet) -> str:
+def spelled(name: CountedText, alphabet: Alphabet) -> str:
     """Return the text of an n-gram or phrase; bytes that are no character are shown as �."""
-    return alphabet.decode_bytes(np.array(name.letters, np.int64)).decode(errors="replace")
+    return alphabet.decode_bytes(np.array(name.terminals, np.int64)).decode(errors="replace")
 
 
 def scored_columns(
@@ -65,7 +65,7 @@ def scored_columns(
     Their scores and those of the bias add up to what the model's n-grams say. Takes a few times as
     long as counting.
     """
-    counted = cast(Counted, predictor.model.config.counted)
+    counted = cast(HashedCounter, predictor.model.config.counted)
     with torch.no_grad():
         adds, known = cast(NgramBag, predictor.model.bag).added(bag, 1)
         scores = value_of(adds).double().cpu().numpy()
@@ -79,7 +79,7 @@ def scored_columns(
     return sorted(found, key=lambda column: -abs(column.score))
 
 
-def spread(columns: Iterable[Column], counted: Counted, grammar: Grammar) -> Floats:
+def spread(columns: Iterable[Column], counted: HashedCounter, grammar: Grammar) -> Floats:
     """Return scores of the symbols of a sequence, float64 [n'], whose sum is the columns'.
 
     Each occurrence of an n-gram or phrase has the same share of its column's score, and so has each
@@ -110,7 +110,7 @@ def spread(columns: Iterable[Column], counted: Counted, grammar: Grammar) -> Flo
 
 def _shares(columns: Iterable[Column], are_ngrams: bool) -> dict[tuple[int, ...], float]:
     return {
-        name.letters: column.score / sum(each.count for each in column.names)
+        name.terminals: column.score / sum(each.count for each in column.names)
         for column in columns
         if column.is_ngram == are_ngrams
         for name in column.names
@@ -127,7 +127,7 @@ class CountedTable:
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
         self._bag = cast(NgramBag, predictor.model.bag)
-        self._counted = cast(Counted, predictor.model.config.counted)
+        self._counted = cast(HashedCounter, predictor.model.config.counted)
         rows = len(self._bag.idf)
         self._weights: Floats = np.zeros(rows)
         self._counts: Int64s = np.zeros(rows, np.int64)

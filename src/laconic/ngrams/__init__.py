@@ -15,7 +15,7 @@ from laconic.ngrams.counts import (
     count_phrases,
     learn,
 )
-from laconic.ngrams.spelling import Letters, letters
+from laconic.ngrams.spelling import Letters, letters_of
 
 __all__ = [
     "HASHES",
@@ -29,7 +29,7 @@ __all__ = [
     "count_known",
     "count_phrases",
     "learn",
-    "letters",
+    "letters_of",
 ]
 
 HASHES: Mapping[str, str] = MappingProxyType(_core.HASHES)

@@ -15,8 +15,8 @@ from laconic.arrays import Int32s, Int64s, frozen
 from laconic.codecs import MOST_THREADS, processors
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammars
-from laconic.ngrams.spelling import Letters, UInt32s, letters
-from laconic.show import several
+from laconic.ngrams.spelling import Letters, UInt32s
+from laconic.show import how_many
 
 __all__ = [
     "Counts",
@@ -28,7 +28,6 @@ __all__ = [
     "count_known",
     "count_phrases",
     "learn",
-    "letters",
 ]
 
 LONGEST = 64  # letters of an n-gram
@@ -96,7 +95,7 @@ class Vocabulary:
         return len(self._offsets) - 1
 
     def __repr__(self) -> str:
-        return f"<Vocabulary: {several(len(self), 'n-gram')}>"
+        return f"<Vocabulary: {how_many(len(self), 'n-gram')}>"
 
 
 def as_vocabulary(vocabulary: Mapping[str, int] | Iterable[str] | None) -> Vocabulary:
@@ -164,7 +163,8 @@ def count_all(
     for lengths other than 1 <= low <= high <= 64.
 
     >>> from laconic import Alphabet, compress_many
-    >>> read = letters(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
+    >>> from laconic.ngrams import letters_of
+    >>> read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     >>> vocabulary, counts = count_all(compress_many(["Banana", "ban"]), read, 2, 3)
     >>> vocabulary.names()
     ['an', 'ana', 'ba', 'ban', 'na', 'nan']

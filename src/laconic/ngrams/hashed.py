@@ -17,31 +17,31 @@ from laconic.grammar import Grammars, trusted_grammars
 from laconic.ngrams import Counts, count_hashed, count_phrases, learn
 from laconic.ngrams.spelling import Letters
 
-__all__ = ["Counted", "Named", "portions"]
+__all__ = ["CountedText", "HashedCounter", "portions"]
 
 _SURROGATES = range(0xD800, 0xE000)
 _POINTS = 0x110000 - len(_SURROGATES)
-_LONGEST_PHRASE = 64  # letters: what is longer hardly occurs twice
+_LONGEST_PHRASE = 64  # terminals: what is longer hardly occurs twice
 _PORTION = 1 << 20  # rules and symbols
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class CountedText:
     """An n-gram or a phrase: its terminals, and how often it was counted."""
 
-    letters: tuple[int, ...]
+    terminals: tuple[int, ...]
     count: int
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What is counted: n-grams of 1 to `ngrams` letters, and longer phrases.
+class HashedCounter:
+    """Counts n-grams of 1 to `ngrams` terminals and longer phrases, in hashed columns.
 
-    Phrases are runs of up to `phrases` neighbouring symbols that stand for more letters than the
+    Phrases are runs of up to `phrases` neighbouring symbols that stand for more terminals than the
     n-grams have. Each of the two kinds has `buckets` columns.
 
     >>> from laconic import compress_many
-    >>> counts = Counted(ngrams=2, phrases=2, buckets=1000).of(compress_many(["abcabc"]))
+    >>> counts = HashedCounter(ngrams=2, phrases=2, buckets=1000).count(compress_many(["abcabc"]))
     >>> sorted(counts.data.tolist())                     # a b c ab bc ca, abc abcabc
     [1, 1, 2, 2, 2, 2, 2, 2]
     """
@@ -55,7 +55,7 @@ class Counted:
         """The number of columns."""
         return self.buckets * (2 if self.phrases else 1)
 
-    def of(self, grammars: Grammars, threads: int | None = None) -> Counts:
+    def count(self, grammars: Grammars, threads: int | None = None) -> Counts:
         """Return the counts of documents; O(ngrams * (rules + symbols)) and more for phrases."""
         letters = _letters(grammars.alphabet_size)
         ngrams = count_hashed(
@@ -76,33 +76,35 @@ class Counted:
 
     @property
     def _phrase_lengths(self) -> tuple[int, int]:
-        """The letters of the shortest phrases, which are no n-grams, and of the longest."""
+        """The terminals of the shortest phrases, which are no n-grams, and of the longest."""
         return self.ngrams + 1, max(_LONGEST_PHRASE, self.ngrams + 1)
 
-    def named(self, grammars: Grammars, columns: npt.ArrayLike) -> dict[int, list[Named]]:
+    def named(self, grammars: Grammars, columns: npt.ArrayLike) -> dict[int, list[CountedText]]:
         """Return what of the documents is counted in some columns, the most frequent first.
 
         Several n-grams or phrases may share a column. Those of equal count are in the order of
-        their letters. Takes a few times as long as counting, and nothing is expanded.
+        their terminals. Takes a few times as long as counting, and nothing is expanded.
 
         >>> from laconic import compress_many
-        >>> grammars, counted = compress_many(["abab"]), Counted(2, 0, 1000)
-        >>> names = counted.named(grammars, counted.of(grammars).indices)
-        >>> sorted((bytes(each.letters), each.count) for some in names.values() for each in some)
+        >>> grammars, counted = compress_many(["abab"]), HashedCounter(2, 0, 1000)
+        >>> names = counted.named(grammars, counted.count(grammars).indices)
+        >>> sorted((bytes(each.terminals), each.count) for some in names.values() for each in some)
         [(b'a', 2), (b'ab', 2), (b'b', 2), (b'ba', 1)]
         """
         wanted = np.unique(np.asarray(columns, np.int64))
-        found: dict[int, list[Named]] = {}
+        found: dict[int, list[CountedText]] = {}
         for column, name in self._named_ngrams(grammars, wanted):
             found.setdefault(column, []).append(name)
         if self.phrases:
             for column, name in self._named_phrases(grammars, wanted - self.buckets):
                 found.setdefault(column + self.buckets, []).append(name)
         for names in found.values():
-            names.sort(key=lambda name: (-name.count, name.letters))
+            names.sort(key=lambda name: (-name.count, name.terminals))
         return found
 
-    def _named_ngrams(self, grammars: Grammars, wanted: Int64s) -> Iterator[tuple[int, Named]]:
+    def _named_ngrams(
+        self, grammars: Grammars, wanted: Int64s
+    ) -> Iterator[tuple[int, CountedText]]:
         letters = _letters(grammars.alphabet_size)
         vocabulary = learn(grammars, letters, 1, self.ngrams)
         points, offsets = vocabulary.spelled
@@ -125,15 +127,17 @@ class Counted:
             ).indices
             for place in np.flatnonzero(np.isin(columns, wanted)).tolist():
                 count = int(vocabulary.total[numbers[place]])
-                yield int(columns[place]), Named(tuple(spelled[place].tolist()), count)
+                yield int(columns[place]), CountedText(tuple(spelled[place].tolist()), count)
 
-    def _named_phrases(self, grammars: Grammars, wanted: Int64s) -> Iterator[tuple[int, Named]]:
+    def _named_phrases(
+        self, grammars: Grammars, wanted: Int64s
+    ) -> Iterator[tuple[int, CountedText]]:
         shortest, longest = self._phrase_lengths
         columns, counts, terminals, offsets = _core.name_phrases(
             self.phrases, shortest, longest, *grammars._arrays(), self.buckets, wanted
         )
         for k, (begin, end) in enumerate(pairwise(offsets.tolist())):
-            yield int(columns[k]), Named(tuple(terminals[begin:end].tolist()), int(counts[k]))
+            yield int(columns[k]), CountedText(tuple(terminals[begin:end].tolist()), int(counts[k]))
 
 
 def portions(grammars: Grammars, rows: Int64s) -> Iterator[Int64s]:

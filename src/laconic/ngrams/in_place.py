@@ -11,11 +11,11 @@ from laconic import _core
 from laconic.arrays import Int32s, Int64s
 from laconic.forest import Forest
 
-__all__ = ["LocalNgrams", "Placed"]
+__all__ = ["NgramPlacer", "PlacedNgrams"]
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedNgrams:
     """N-grams of a forest's documents, hashed to buckets: entries of nodes, and of places.
 
     A node has those that straddle its two operands, a terminal itself: with its operands' they are
@@ -34,17 +34,17 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class LocalNgrams:
-    """Which n-grams are told: those of 1 to `letters` letters, hashed to `buckets` rows.
+class NgramPlacer:
+    """Says where n-grams of 1 to `longest` terminals stand, hashed to `buckets` rows.
 
     >>> from laconic import compress_many
     >>> from laconic.forest import plant
-    >>> placed = LocalNgrams(letters=3, buckets=1000).of(plant(compress_many(["ababcab"])))
+    >>> placed = NgramPlacer(longest=3, buckets=1000).place(plant(compress_many(["ababcab"])))
     >>> placed.places.tolist()                # ab ab c ab: ba, aba, bab; bc, abc; ca, bca, cab
     [1, 1, 1, 2, 2, 3, 3, 3]
     """
 
-    letters: int
+    longest: int
     buckets: int
 
     def by_document(self, forest: Forest, wanted: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
@@ -53,7 +53,7 @@ class LocalNgrams:
         Each n-gram once or more often. The forest must be planted without merging, so that each of
         its rules is one document's.
         """
-        placed, size = self.of(forest), forest.alphabet_size
+        placed, size = self.place(forest), forest.alphabet_size
         documents = np.repeat(np.arange(len(forest)), np.diff(forest.sequence_offsets))
         # A rule belongs to the document of whoever needs it.
         owners = np.zeros(size + len(forest.children), np.int64)
@@ -62,33 +62,33 @@ class LocalNgrams:
             above = owners[size + level.start : size + level.stop]
             owners[forest.children[level]] = above[:, None]
         # Terminals belong to everybody: where they stand tells whose they are.
-        letters = np.concatenate([forest.sequence, forest.children.reshape(-1)])
-        of_letters = np.concatenate([documents, np.repeat(owners[size:], 2)])
+        symbols = np.concatenate([forest.sequence, forest.children.reshape(-1)])
+        of_symbols = np.concatenate([documents, np.repeat(owners[size:], 2)])
         within = (placed.nodes >= size) & wanted[placed.node_buckets]
         across = wanted[placed.place_buckets]
-        spelled = letters < size
-        spelled[spelled] = wanted[placed.node_buckets[letters[spelled]]]
+        chosen = symbols < size
+        chosen[chosen] = wanted[placed.node_buckets[symbols[chosen]]]
         owned = [
             owners[placed.nodes[within]],
-            of_letters[spelled],
+            of_symbols[chosen],
             placed.places[across] % max(1, len(forest)),
         ]
         buckets = [
             placed.node_buckets[within],
-            placed.node_buckets[letters[spelled]],
+            placed.node_buckets[symbols[chosen]],
             placed.place_buckets[across],
         ]
         return np.concatenate(owned), np.concatenate(buckets).astype(np.int64)
 
-    def of(self, forest: Forest) -> Placed:
-        """Return them, nothing expanded; O(letters² * (nodes + symbols))."""
-        return Placed(
+    def place(self, forest: Forest) -> PlacedNgrams:
+        """Return them, nothing expanded; O(longest² * (nodes + symbols))."""
+        return PlacedNgrams(
             *_core.ngrams_in_place(
                 forest.alphabet_size,
                 forest.children,
                 forest.sequence,
                 forest.sequence_offsets,
-                self.letters,
+                self.longest,
                 self.buckets,
             )
         )

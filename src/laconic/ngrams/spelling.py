@@ -14,7 +14,7 @@ from laconic.alphabet import Alphabet
 from laconic.arrays import frozen
 from laconic.errors import InputError
 
-__all__ = ["Letters", "letters"]
+__all__ = ["Letters", "letters_of"]
 
 UInt32s: TypeAlias = npt.NDArray[np.uint32]
 _COMPLEMENTS = dict(zip("ACGTRYKMBVDHacgtrykmbvdh", "TGCAYRMKVBHDtgcayrmkvbhd", strict=True))
@@ -95,7 +95,7 @@ class Letters:
         )
 
 
-def letters(
+def letters_of(
     alphabet: Alphabet, *, lowercase: bool, collapse: bool, reverse_complement: bool
 ) -> Letters:
     """Return how scikit-learn reads the terminals of an alphabet with analyzer="char".

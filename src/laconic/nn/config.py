@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from laconic.errors import InputError
-from laconic.ngrams.hashed import Counted
-from laconic.ngrams.in_place import LocalNgrams
+from laconic.ngrams.hashed import HashedCounter
+from laconic.ngrams.in_place import NgramPlacer
 
 __all__ = ["ModelConfig", "ModelError"]
 
@@ -112,18 +112,18 @@ class ModelConfig:
         return self.model != "ngram"
 
     @property
-    def counted(self) -> Counted | None:
+    def counted(self) -> HashedCounter | None:
         """What batches must count for the model, if anything."""
         if self.model == "sequence":
             return None
-        return Counted(self.ngrams, self.phrases, self.ngram_buckets)
+        return HashedCounter(self.ngrams, self.phrases, self.ngram_buckets)
 
     @property
-    def in_place(self) -> LocalNgrams | None:
+    def in_place(self) -> NgramPlacer | None:
         """Which n-grams batches must tell the places of, if any."""
         if not self.local_ngrams or not self.reads_sequences:
             return None
-        return LocalNgrams(self.local_ngrams, self.local_buckets)
+        return NgramPlacer(self.local_ngrams, self.local_buckets)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields."""

@@ -30,8 +30,8 @@ class NgramVectors(nn.Module):
 
     >>> from laconic import compress_many
     >>> from laconic.batching import collate
-    >>> from laconic.ngrams.in_place import LocalNgrams
-    >>> batch = collate(compress_many(["abab", "abc"]), in_place=LocalNgrams(3, buckets=100))
+    >>> from laconic.ngrams.in_place import NgramPlacer
+    >>> batch = collate(compress_many(["abab", "abc"]), in_place=NgramPlacer(3, buckets=100))
     >>> NgramVectors(buckets=100, size=8, output_size=5)(batch).shape    # ab ab, a b c
     torch.Size([2, 3, 5])
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-__all__ = ["count", "decimals", "duration", "megabytes", "percent", "setting", "several"]
+__all__ = ["count", "decimals", "duration", "megabytes", "percent", "setting"]
 
 _NONE = "–"
 
@@ -80,12 +80,3 @@ def setting(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def several(number: float, thing: str, things: str | None = None) -> str:
-    """Return how many things there are.
-
-    >>> several(1, "document"), several(1200, "document"), several(3, "class", "classes")
-    ('1 document', '1,200 documents', '3 classes')
-    """
-    return f"{count(number)} {thing if number == 1 else things or thing + 's'}"

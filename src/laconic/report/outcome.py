@@ -11,8 +11,9 @@ import numpy.typing as npt
 from laconic.report import figures
 from laconic.report.facts import RunFacts, mapping, real
 from laconic.report.markup import Html, element, joined
-from laconic.report.numbers import count, decimals, percent, several
+from laconic.report.numbers import count, decimals, percent
 from laconic.report.tables import folded, name, table
+from laconic.show import how_many
 
 __all__ = ["outcomes"]
 
@@ -153,4 +154,4 @@ def _per_class(run: RunFacts) -> Html:
     inner = table(["class", *(key.replace("f1", "F1") for key in columns)], rows, class_="scores")
     if len(scores) <= _FEW:
         return inner
-    return folded(f"Scores of {several(len(scores), 'class', 'classes')}", inner)
+    return folded(f"Scores of {how_many(len(scores), 'class', 'classes')}", inner)

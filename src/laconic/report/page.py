@@ -8,7 +8,8 @@ from importlib.resources import files
 from laconic.report import figures, outcome, tables
 from laconic.report.facts import RunFacts, mapping, real
 from laconic.report.markup import Html, element
-from laconic.report.numbers import count, decimals, duration, megabytes, percent, several
+from laconic.report.numbers import count, decimals, duration, megabytes, percent
+from laconic.show import how_many
 
 __all__ = ["page"]
 
@@ -71,15 +72,15 @@ def _lead(runs: Sequence[RunFacts]) -> str:
     tasks = {each.task for each in runs}
     number = len(run.classes)
     aim = {
-        "classification": f"Classification into {several(number, 'class', 'classes')}",
-        "multilabel": f"Choice among {several(number, 'label')}",
+        "classification": f"Classification into {how_many(number, 'class', 'classes')}",
+        "multilabel": f"Choice among {how_many(number, 'label')}",
         "regression": "Prediction of a number",
     }
     documents = {real(mapping(each.about.get("corpus")).get("documents")) for each in runs}
     known = [each for each in documents if each is not None]
     facts = [
         aim.get(run.task, "") if len(tasks) == 1 and (number or run.task == "regression") else "",
-        several(known[0], "document") if len(known) == len(documents) == 1 else "",
+        how_many(round(known[0]), "document") if len(known) == len(documents) == 1 else "",
         tables.listed("codec", [each.codec for each in runs]),
         tables.listed("composer", [each.composer for each in runs]),
         tables.listed("sequence model", [each.sequence_model for each in runs]),

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from laconic.report.facts import RunFacts, mapping, real
 from laconic.report.markup import Html, element, joined
-from laconic.report.numbers import count, decimals, duration, megabytes, percent, setting, several
+from laconic.report.numbers import count, decimals, duration, megabytes, percent, setting
+from laconic.show import how_many
 
 __all__ = ["corpus", "folded", "listed", "name", "provenance", "settings", "summary", "table"]
 
@@ -175,10 +176,10 @@ def _classes(classes: Mapping[str, object]) -> Html:
     head = ["class", "documents", "share", ""]
     parts = [table(head, rows[:_SHOWN_CLASSES], class_="classes")]
     if len(rows) > _SHOWN_CLASSES:
-        rest = several(len(rows) - _SHOWN_CLASSES, "more class", "more classes")
+        rest = how_many(len(rows) - _SHOWN_CLASSES, "more class", "more classes")
         parts.append(folded(rest, table(head, rows[_SHOWN_CLASSES:], class_="classes")))
     if len(numbers) > len(rows):
-        left = several(len(numbers) - len(rows), "further class", "further classes")
+        left = how_many(len(numbers) - len(rows), "further class", "further classes")
         parts.append(element("p", f"{left} left out.", class_="note"))
     return joined(*parts)
 
@@ -214,7 +215,7 @@ def settings(runs: Sequence[RunFacts]) -> Html:
     else:
         parts.append(element("p", "All settings are the defaults."))
     if rest:
-        title = f"{several(len(rest), 'setting')} left at the default"
+        title = f"{how_many(len(rest), 'setting')} left at the default"
         parts.append(folded(title, table(head, rest, class_="facts")))
     return joined(*parts)
 

@@ -17,8 +17,8 @@ from laconic.batching import GrammarDataset, LengthSampler, Rows
 from laconic.corpus import Corpus
 from laconic.errors import InputError
 from laconic.forest import plant
-from laconic.ngrams.hashed import Counted, portions
-from laconic.ngrams.in_place import LocalNgrams
+from laconic.ngrams.hashed import HashedCounter, portions
+from laconic.ngrams.in_place import NgramPlacer
 from laconic.nn.config import ModelConfig
 from laconic.training.settings import TrainingConfig
 
@@ -171,15 +171,15 @@ class Part:
         dataset.counted, dataset.in_place, dataset.dropout = model.counted, model.in_place, dropout
         return Part(dataset, self.rows)
 
-    def frequencies(self, counted: Counted) -> Int64s:
+    def frequencies(self, counted: HashedCounter) -> Int64s:
         """Return in how many of the documents each n-gram and phrase occurs, int64 [columns]."""
         total = np.zeros(counted.columns, np.int64)
         for rows in portions(self.dataset.grammars, self.rows):
-            counts = counted.of(self.dataset.grammars.take(rows))
+            counts = counted.count(self.dataset.grammars.take(rows))
             total += np.bincount(counts.indices, minlength=counted.columns)
         return total
 
-    def shared(self, local: LocalNgrams) -> npt.NDArray[np.bool_]:
+    def shared(self, local: NgramPlacer) -> npt.NDArray[np.bool_]:
         """Return in which buckets two or more of the documents have n-grams, bool [buckets]."""
         shared = np.zeros(local.buckets, np.bool_)
         owners = np.full(local.buckets, -1)  # one of the documents that have each
