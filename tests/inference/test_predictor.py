@@ -312,7 +312,7 @@ def laconic(*words: str | Path) -> None:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few documents are several chunks, as many are."""
     monkeypatch.setattr("laconic.cli.inputs._PART_BYTES", 2000)
-    monkeypatch.setattr("laconic.cli.inputs._ROWS", 9)
+    monkeypatch.setattr("laconic.corpus.inputs._ROWS", 9)
 
 
 @pytest.fixture

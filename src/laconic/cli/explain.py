@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import Inputs, ReadingFlags, open_inputs
+from laconic.cli.inputs import ReadingFlags, open_inputs
 from laconic.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from laconic.corpus.inputs import Inputs
     from laconic.inference.explanation import Explanation, Method, Phrase
     from laconic.inference.predictor import Predictor
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import Inputs, ReadingFlags, open_inputs
+from laconic.cli.inputs import ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
 from laconic.errors import InputError
@@ -20,6 +20,7 @@ from laconic.show import how_many
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from laconic.corpus.inputs import Inputs
     from laconic.features.matrix_file import Written
     from laconic.features.vectorizer import GrammarVectorizer
 
@@ -237,9 +238,8 @@ def _fit(vectorizer: GrammarVectorizer, opened: Inputs) -> list[Any] | None:
     rows: list[int] = []
     for part in opened.parts():
         documents += part.documents
-        if part.where is not None:
-            files += part.where[0]
-            rows += part.where[1]
+        files += part.files
+        rows += part.rows
     try:
         vectorizer.fit(documents)
     except AlphabetError as error:
@@ -252,7 +252,6 @@ def _blocks(
 ) -> Iterator[csr_matrix]:
     """Yield the matrix, some rows at a time."""
     from laconic.alphabet import AlphabetError
-    from laconic.formats import at_its_row
 
     whole = opened.corpus if held is None else held
     if whole is not None:
@@ -262,9 +261,7 @@ def _blocks(
         try:
             yield from vectorizer.transform_batches(part.documents)
         except AlphabetError as error:
-            if part.where is None:
-                raise
-            raise at_its_row(error, *part.where) from None
+            raise part.located(error) from None
 
 
 def _rows(block: csr_matrix) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from laconic.cli.debug import traced
-from laconic.cli.inputs import InputPart, Inputs, ReadingFlags, open_inputs
+from laconic.cli.inputs import ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.errors import InputError
 from laconic.show import how_many
@@ -21,6 +21,7 @@ from laconic.show import how_many
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from laconic.corpus.inputs import InputPart, Inputs
     from laconic.inference.predictor import Predictor
 
 __all__ = ["predict"]
@@ -168,7 +169,6 @@ def _predicted(
 ) -> Iterator[pa.Table]:
     """Yield the output, a table for each part of documents."""
     from laconic.alphabet import AlphabetError
-    from laconic.formats import at_its_row
 
     waiting: deque[InputPart] = deque()
     names = _names(predictor, opened)
@@ -184,9 +184,7 @@ def _predicted(
         try:
             outputs = next(results, None)
         except AlphabetError as error:
-            if waiting[0].where is None:
-                raise
-            raise at_its_row(error, *waiting[0].where, first) from None
+            raise waiting[0].located(error, first) from None
         if outputs is None:
             return
         yield _table(predictor, outputs, waiting.popleft(), names, first, nested, tally)

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from laconic.cli.inputs import Inputs
-
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from laconic.corpus.inputs import Inputs
 
 __all__ = ["InputProgress"]
 
