@@ -73,10 +73,11 @@ def some_moment(
     if random.random() < 0.5:
         end = random.uniform(begins, ends)
         return lambda passed: passed >= end
-    step = f"checkpoints/step-{random.choice(steps):08}"
-    names = ["config.json", "metrics.jsonl", "model.partial", "model/model.safetensors"]
-    names += [step, f"{step}.partial", f"{step}.partial/optimizer.safetensors"] * 2
-    awaited = out / random.choice(names)
+    step = f"step-{random.choice(steps):08}"
+    work = f"checkpoints/.{step}.partial"
+    names = ["config.json", "metrics.jsonl", ".model.partial", "model/model.safetensors"]
+    names += [f"checkpoints/{step}", work, f"{work}/{step}/optimizer.safetensors"] * 2
+    awaited = out / random.choice([*names, "model/.files.partial"])
     before = awaited.stat().st_mtime_ns if awaited.exists() else None
 
     def now(_: float) -> bool:

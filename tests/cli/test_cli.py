@@ -218,9 +218,9 @@ def test_ctrl_c_leaves_no_output_and_resume_goes_on(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "laconic", *words], stderr=subprocess.PIPE, text=True
     )
-    note = tmp_path / "c.parquet.partial" / "shard-00000.json"
+    shard = tmp_path / "c.parquet.partial/shards/shard-00000.parquet"
     deadline = time.monotonic() + 60
-    while not note.exists() and process.poll() is None and time.monotonic() < deadline:
+    while not shard.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

@@ -253,7 +253,7 @@ def test_a_vectorizer_appears_whole_or_not_at_all(
     save_vectorizer(vectorizer, tmp_path / "v.json")
     before = (tmp_path / "v.json").read_bytes()
 
-    def half(path: Path, text: str, *_: object) -> None:
+    def half(path: Path, text: str, *_: object, **__: object) -> None:
         path.write_bytes(text[: len(text) // 2].encode())
         raise OSError("no space left")
 

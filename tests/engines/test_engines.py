@@ -282,6 +282,20 @@ def test_what_is_done_survives_what_a_crash_leaves(documents_csv: Path, tmp_path
     assert len(Corpus.open(out)) == 400
 
 
+def test_two_do_not_work_in_the_same_folder(documents_csv: Path, tmp_path: Path) -> None:
+    out, refused = tmp_path / "c.parquet", []
+
+    def meanwhile(_: Any) -> None:
+        for options in ({"resume": True}, {"force": True}):
+            with pytest.raises(BlockingIOError, match="another process writes the same"):
+                build(documents_csv, out, **options)
+            refused.append(options)
+
+    build(documents_csv, out, progress=meanwhile)
+    assert refused
+    assert [each.name for each in tmp_path.iterdir()] == ["c.parquet"]
+
+
 def test_an_input_that_changed_is_not_gone_on_with(tmp_path: Path) -> None:
     source = write_csv(tmp_path / "in.csv", [("hello hello", "a")] * 9000)
     with pytest.raises(Interrupted):

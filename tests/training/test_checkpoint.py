@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
+from laconic.files import append_line
 from laconic.nn import GrammarModel
 from laconic.training.checkpoint import (
     CheckpointError,
     Checkpoints,
     Position,
-    append_line,
     cut_lines,
 )
 from laconic.training.run import Run, RunError
@@ -109,7 +109,7 @@ def test_hostile_positions(checkpoints: Path, tmp_path: Path, change: dict[str, 
 def test_metrics_are_cut_to_what_the_checkpoint_knows(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     for number in range(3):
-        append_line(path, {"epoch": number})
+        append_line(path, json.dumps({"epoch": number}))
     with path.open("a") as file:
         file.write('{"epoch": 3')
     cut_lines(path, 2)

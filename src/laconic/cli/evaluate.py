@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from laconic.cli.debug import traced
 from laconic.errors import InputError
+from laconic.files import write_json
 from laconic.show import how_many
 
 if TYPE_CHECKING:
@@ -133,10 +134,7 @@ def _check_alike(run: Run, folder: Path, corpus: Corpus, path: Path) -> None:
 
 
 def _write(out: Path, figures: dict[str, Any]) -> None:
-    from laconic.training.checkpoint import write_whole
-
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(out, json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
+    write_json(out, figures)
 
 
 def _print_json(figures: dict[str, Any]) -> None:

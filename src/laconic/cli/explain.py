@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from laconic.cli.debug import traced
 from laconic.cli.inputs import ReadingFlags, open_inputs
 from laconic.errors import InputError
+from laconic.files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,12 +152,10 @@ def _class(predictor: Predictor, target: str | None) -> Any:
 
 
 def _show(found: Explanation, source: str, out: Path | None, as_json: bool) -> None:
-    from laconic.training.checkpoint import write_whole
-
     if out is not None:
         from laconic.report.explanation import document_page
 
-        write_whole(out, document_page(found, source, _STRONGEST))
+        write_text(out, document_page(found, source, _STRONGEST))
     if as_json:
         print(json.dumps(found.to_json(), ensure_ascii=False))
     elif out is None:
@@ -170,12 +169,10 @@ def _show_lists(
 ) -> None:
     from dataclasses import asdict
 
-    from laconic.training.checkpoint import write_whole
-
     if out is not None:
         from laconic.report.explanation import lists_page
 
-        write_whole(out, lists_page(lists, source))
+        write_text(out, lists_page(lists, source))
     if as_json:
         data = {str(name): [asdict(phrase) for phrase in some] for name, some in lists.items()}
         print(json.dumps(data, ensure_ascii=False))

@@ -15,6 +15,7 @@ from laconic.cli.inputs import ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
 from laconic.errors import InputError
+from laconic.files import whole
 from laconic.show import how_many
 
 if TYPE_CHECKING:
@@ -205,7 +206,6 @@ def _write(
 
     from laconic.features.matrix_file import write_matrix
     from laconic.features.vectorizer_file import save_vectorizer
-    from laconic.formats.writing import renamed
 
     if any(out.resolve() == Path(each).resolve() for each in opened.files):
         raise FileExistsError(f"{out} is the input itself: choose another name")
@@ -219,7 +219,7 @@ def _write(
         if names is None:
             written = write_matrix(blocks, *kind, out, compress)
         else:
-            with renamed(names) as temporary:
+            with whole(names) as temporary:
                 save_vectorizer(vectorizer, temporary)
                 written = write_matrix(blocks, *kind, out, compress)
     _report(out, names, written, time.perf_counter() - started, as_json)

@@ -30,6 +30,7 @@ from laconic.corpus.schema import (
 )
 from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
 from laconic.errors import InputError, NoDocumentError
+from laconic.files import whole
 from laconic.formats import ReadOptions, at_its_row, read_table
 from laconic.grammar import Grammar, Grammars
 from laconic.show import how_many
@@ -327,22 +328,15 @@ class Corpus:
         `level` is zstd's. `compact` files of Re-Pair's grammars are smaller, and read by Laconic
         only; ValueError if the corpus cannot be that.
         """
-        path = Path(path)
         model = None
         if compact:
             check_compact(self.about)
             # Grammars are checked when they are used: here is where the file is still known.
             for _, table, _ in self.parts():
                 model = model or learn_model(table, self.about)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".partial")
-        try:
-            with CorpusWriter(partial, self.schema, level, model) as writer:
-                for piece in self._pieces:
-                    writer.write(piece.load(None))
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with whole(path) as new, CorpusWriter(new, self.schema, level, model) as writer:
+            for piece in self._pieces:
+                writer.write(piece.load(None))
 
     def __len__(self) -> int:
         return int(self._starts[-1])

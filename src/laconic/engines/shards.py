@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,22 @@ from laconic.corpus.compact import learn_model
 from laconic.corpus.parquet import CorpusFile, CorpusWriter
 from laconic.corpus.schema import About
 from laconic.errors import InputError
+from laconic.files import (
+    PARTIAL,
+    local_path,
+    locked,
+    move,
+    read_json,
+    remove,
+    sweep,
+    whole,
+    write_text,
+)
 
 __all__ = ["NothingToDoError", "Tally", "UnfinishedCorpus"]
 
 _MOST_REJECTS = 100_000  # that a shard may hold: they are in memory until it is finished
+_MOST_NOTE = 1 << 32  # bytes that a note may have, with their reasons and contents
 
 
 @dataclass(slots=True)
@@ -53,7 +64,7 @@ class UnfinishedCorpus:
     def __init__(
         self, out: Path, *, sharded: bool, level: int, shard_letters: int, compact: bool = False
     ) -> None:
-        self.out, self.folder = out, out.with_name(out.name + ".partial")
+        self.out, self.folder = local_path(out), out.with_name(out.name + PARTIAL)
         self._shards = self.folder / "shards"
         self._sharded, self._level, self._most = sharded, level, shard_letters
         self._compact = compact
@@ -62,26 +73,30 @@ class UnfinishedCorpus:
         self._tally = Tally()
         self._rejects: list[dict[str, Any]] = []
         self._number = self._with_documents = 0
+        self._in_use = ExitStack()
 
     def begin(self, plan: dict[str, Any], *, resume: bool, force: bool) -> Tally:
         """Make or enter the folder; return what finished shards hold.
 
-        Raises FileExistsError, with the cure, if something is in the way, and NothingToDoError if
-        all was done but for removing the folder.
+        Raises FileExistsError, with the cure, if something is in the way, BlockingIOError while
+        another process is at work, and NothingToDoError if only the folder was left to remove.
         """
         self.sweep()
         plan = plan | {"sharded": self._sharded, "level": self._level, "shard": self._most}
         plan["compact"] = self._compact
         note = self.folder / "plan.json"
-        if self.folder.exists() and force and not resume:
-            shutil.rmtree(self.folder)
+        if self.folder.exists():
+            with locked(self.folder):
+                pass  # nobody else is at work there
+        if force and not resume:
+            remove(self.folder)
         if self.folder.exists() and not resume:
             raise FileExistsError(
                 f"{self.folder} holds interrupted work: go on with --resume, or start anew "
                 "with --force"
             )
         if self.folder.exists() and (
-            not note.exists() or json.loads(note.read_text()) != json.loads(json.dumps(plan))
+            not note.exists() or read_json(note, _MOST_NOTE) != json.loads(json.dumps(plan))
         ):
             raise FileExistsError(
                 f"{self.folder} was begun with other inputs or options: repeat those with "
@@ -92,13 +107,16 @@ class UnfinishedCorpus:
         if self.out.exists() and not self._is_replaceable():
             raise FileExistsError(f"{self.out} is no corpus: remove it yourself to replace it")
         if not self.folder.exists():
-            self._make_folder(plan)
+            with whole(self.folder) as new:
+                (new / "shards").mkdir(parents=True)
+                (new / "plan.json").write_text(json.dumps(plan, indent=1))
         if not self._shards.exists() and self.out.exists():
             self.discard()
             raise NothingToDoError(f"{self.out} is there already, and whole")
+        self._in_use.enter_context(locked(self.folder))
         done = Tally()
         while self._note().exists() and self._shard().exists():
-            tally = Tally(**json.loads(self._note().read_text())["tally"])
+            tally = Tally(**read_json(self._note(), _MOST_NOTE)["tally"])
             if (self._shard().stat().st_size == 0) != (tally.documents == 0):
                 break  # the system crashed before the shard was on disk
             done.add(tally)
@@ -132,14 +150,7 @@ class UnfinishedCorpus:
             for shard in self._shards.iterdir():
                 if shard.stat().st_size == 0:  # all its documents were rejected
                     shard.unlink()
-            if self.out.exists():  # moved, not removed: half of it must not be left under its name
-                replaced = self.folder / "replaced"
-                if replaced.exists():
-                    shutil.rmtree(replaced)
-                os.replace(self.out, replaced)
-            os.replace(self._shards, self.out)
-        else:
-            os.replace(self._merged(), self.out)
+        move(self._shards if self._sharded else self._merged(), self.out)
         self.discard()
         return rejected
 
@@ -155,28 +166,23 @@ class UnfinishedCorpus:
         unfinished, count = self.folder / "rejects.jsonl", 0
         with unfinished.open("w", encoding="utf-8", errors="backslashreplace") as file:
             for number in range(self._number):
-                for reject in json.loads(self._note(number).read_text())["rejects"]:
+                for reject in read_json(self._note(number), _MOST_NOTE)["rejects"]:
                     file.write(json.dumps(reject, ensure_ascii=False) + "\n")
                     count += 1
         if count == 0:
             path.unlink(missing_ok=True)
             return None
-        os.replace(unfinished, path)
+        move(unfinished, path)
         return path
 
     def discard(self) -> None:
-        """Remove the folder and all that was done; all or nothing of it is under its name."""
-        self.sweep()
-        if not self.folder.exists():
-            return
-        os.replace(self.folder, self._beside(".old"))
-        self.sweep()
+        """Remove the folder and all that was done."""
+        remove(self.folder)
+        self._in_use.close()
 
     def sweep(self) -> None:
-        """Remove what is left of folders that were being made or removed when that was killed."""
-        for leftover in (self._beside(".old"), self._beside(".new")):
-            if leftover.exists():
-                shutil.rmtree(leftover)
+        """Remove what is left if the folder was being made or removed when that was killed."""
+        sweep(self.folder.parent, self.folder.name)
 
     def abandon(self) -> None:
         """Leave the unfinished shard; what there is no finished shard to go on from is removed."""
@@ -184,22 +190,14 @@ class UnfinishedCorpus:
             self._writer.close()
             self._writer = None
             self._unfinished().unlink(missing_ok=True)
-        if self._number == 0:
+        if not self._shard(0).exists():
             self.discard()
+        self._in_use.close()
 
     def _is_replaceable(self) -> bool:
         if not self._sharded:
             return self.out.is_file()
         return self.out.is_dir() and all(each.suffix == ".parquet" for each in self.out.iterdir())
-
-    def _beside(self, suffix: str) -> Path:
-        return self.folder.with_name(self.folder.name + suffix)
-
-    def _make_folder(self, plan: dict[str, Any]) -> None:
-        new = self._beside(".new")
-        (new / "shards").mkdir(parents=True)
-        (new / "plan.json").write_text(json.dumps(plan, indent=1))
-        os.replace(new, self.folder)
 
     def _shard(self, number: int | None = None) -> Path:
         return self._shards / f"shard-{self._number if number is None else number:05}.parquet"
@@ -217,14 +215,15 @@ class UnfinishedCorpus:
         if self._tally.parts == 0:
             return
         note = {"tally": asdict(self._tally), "rejects": self._rejects}
-        _write_whole(self._note(), json.dumps(note))
-        if self._writer is not None:
+        write_text(self._note(), json.dumps(note))
+        writer, self._writer = self._writer, None
+        if writer is not None:
             self._with_documents += 1
-            self._writer.close(layout, self._with_documents if last and self._sharded else None)
-            os.replace(self._unfinished(), self._shard())
+            writer.close(layout, self._with_documents if last and self._sharded else None)
+            move(self._unfinished(), self._shard())
         else:  # all its documents were rejected
             self._shard().touch()
-        self._writer, self._tally, self._rejects = None, Tally(), []
+        self._tally, self._rejects = Tally(), []
         self._number += 1
 
     def _merged(self) -> Path:
@@ -239,9 +238,3 @@ class UnfinishedCorpus:
                 writer.write(piece.load(None))
         writer.close(files[-1].final_layout)
         return merged
-
-
-def _write_whole(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".tmp")
-    partial.write_text(text, encoding="utf-8", errors="backslashreplace")
-    os.replace(partial, path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -12,7 +11,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 import numpy as np
 import numpy.typing as npt
 
-from laconic.formats.writing import renamed
+from laconic.files import whole
 
 __all__ = ["Written", "write_matrix"]
 
@@ -42,11 +41,14 @@ def write_matrix(
     `out` in files without a name, so that the disk must hold them twice. `out` appears when it is
     whole. Of more than 2^31 - 1 entries, indices are int64. `compress` deflates.
     """
-    out = Path(out)
     dtype = np.dtype(dtype)
     ends = [np.zeros(1, np.int64)]
     rows = entries = 0
-    with TemporaryFile(dir=out.parent) as indices, TemporaryFile(dir=out.parent) as data:
+    with (
+        whole(out) as new,
+        TemporaryFile(dir=new.parent) as indices,
+        TemporaryFile(dir=new.parent) as data,
+    ):
         for block in blocks:
             indices.write(np.ascontiguousarray(block.indices, np.int32).data)
             data.write(np.ascontiguousarray(block.data, dtype).data)
@@ -54,7 +56,7 @@ def write_matrix(
             rows, entries = rows + block.shape[0], entries + block.nnz
         index = np.dtype(np.int64 if max(entries, columns) > _MOST_32 else np.int32)
         kind = ZIP_DEFLATED if compress else ZIP_STORED
-        with renamed(out) as temporary, ZipFile(temporary, "x", kind, compresslevel=1) as archive:
+        with ZipFile(new, "x", kind, compresslevel=1) as archive:
             _member(archive, "indices", index, (entries,), _read(indices, np.int32, index))
             pointers = (each.astype(index).tobytes() for each in ends)
             _member(archive, "indptr", index, (rows + 1,), pointers)

@@ -7,7 +7,6 @@ import math
 import os
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,13 @@ from laconic.alphabet import Alphabet
 from laconic.codecs import Codec, as_codec
 from laconic.errors import InputError
 from laconic.features.vectorizer import GrammarVectorizer
-from laconic.formats.writing import renamed
+from laconic.files import read_json, write_text
 from laconic.ngrams import Vocabulary
 
 __all__ = ["load_vectorizer", "save_vectorizer"]
 
 _VERSION = 1
+_MOST = 1 << 34  # bytes; some hundred million n-grams
 
 
 def save_vectorizer(vectorizer: GrammarVectorizer, path: str | os.PathLike[str]) -> None:
@@ -51,18 +51,17 @@ def save_vectorizer(vectorizer: GrammarVectorizer, path: str | os.PathLike[str])
         "idf": None if idf is None else idf.tolist(),
         "ngrams": names,
     }
-    with renamed(Path(path)) as temporary:
-        temporary.write_text(json.dumps(fields, indent=0), "utf-8")
+    write_text(path, json.dumps(fields, indent=0))
 
 
 def load_vectorizer(path: str | os.PathLike[str], threads: int | None = None) -> GrammarVectorizer:
     """Return the vectorizer that save_vectorizer wrote; ValueError with the file if it is none."""
     try:
-        fields = json.loads(Path(path).read_text("utf-8"))
+        fields = read_json(path, _MOST)
         if fields["laconic"] != "vectorizer" or fields["version"] != _VERSION:
             raise InputError(f"it is {fields['laconic']!r} of version {fields['version']!r}")
         return _restored(fields, threads)
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else error
         raise InputError(
             f"{path} is no vectorizer that this version of Laconic can read: {told}"

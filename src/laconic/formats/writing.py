@@ -5,10 +5,6 @@ A file in one style throughout is written back byte for byte. Outputs appear whe
 
 from __future__ import annotations
 
-import contextlib
-import os
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from laconic.errors import InputError
+from laconic.files import whole
 from laconic.formats.compression import compressor, split_suffix
 from laconic.formats.format import Layout
 from laconic.formats.layout import layout_for
 from laconic.formats.registry import format_named
 
-__all__ = ["layout_for", "renamed", "write"]
+__all__ = ["layout_for", "write"]
 
 
 def write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> int:
@@ -45,7 +42,7 @@ def write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> int:
 
     if format.folder and out.exists():
         raise FileExistsError(f"{out}: exists already; choose another folder or remove it")
-    with renamed(out) as temporary:
+    with whole(out) as temporary:
         if format.whole is not None:
             format.whole(documents(), layout, temporary)
         elif format.blocks is not None:
@@ -53,19 +50,6 @@ def write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> int:
             with temporary.open("xb") as raw, compressor(raw, split_suffix(out.name)[1]) as file:
                 _write_blocks(blocks, layout, file)
     return count
-
-
-@contextlib.contextmanager
-def renamed(out: Path) -> Iterator[Path]:
-    """Give a temporary path beside `out`, renamed at the end, removed where something fails."""
-    temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield temporary
-        os.replace(temporary, out)
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary)
-        temporary.unlink(missing_ok=True)
 
 
 def _write_blocks(blocks: Iterable[Any], layout: Layout, file: Any) -> None:

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from laconic.files import read_json, together
 from laconic.nn.config import ModelConfig, ModelError
 
 __all__ = ["Files", "card", "find", "read_config", "read_weights", "save_tensors", "write"]
@@ -45,13 +46,9 @@ def find(folder: str | os.PathLike[str], **download: Any) -> Files:
 
 def read_config(path: Path) -> ModelConfig:
     """Return the config in a file; ModelError with the file if it is none."""
-    if path.stat().st_size > _LARGEST_CONFIG:
-        raise ModelError(f"{path} is too large to be a model's config")
     try:
-        return ModelConfig.from_json(json.loads(path.read_text("utf-8")))
-    except RecursionError:
-        raise ModelError(f"{path} is no model's config: it is nested too deeply") from None
-    except ValueError as error:  # bad UTF-8 and bad JSON are ValueErrors too
+        return ModelConfig.from_json(read_json(path, _LARGEST_CONFIG))
+    except ValueError as error:
         raise ModelError(f"{path} is no model's config: {error}") from None
 
 
@@ -90,21 +87,12 @@ def read_weights(path: Path, model: nn.Module, device: str = "cpu") -> None:
 
 def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
     """Write a model's files to a folder; until all are whole, those that were there stay."""
-    folder.mkdir(parents=True, exist_ok=True)
-    told = {
-        _CARD: str(card(config, sum(p.numel() for p in model.parameters()))),
-        _CONFIG: json.dumps(config.to_json(), indent=2) + "\n",
-    }
-    partials = {name: folder / f"{name}.partial" for name in (_WEIGHTS, *told)}
-    try:
-        save_tensors(model.state_dict(), partials[_WEIGHTS])
-        for name, text in told.items():
-            partials[name].write_text(text, "utf-8")
-        for name, partial in partials.items():
-            os.replace(partial, folder / name)
-    finally:
-        for partial in partials.values():
-            partial.unlink(missing_ok=True)
+    # By their names the weights come last: the others are the same for all models of a run.
+    with together(folder) as new:
+        parameters = sum(each.numel() for each in model.parameters())
+        (new / _CARD).write_text(str(card(config, parameters)), "utf-8")
+        (new / _CONFIG).write_text(json.dumps(config.to_json(), indent=2) + "\n", "utf-8")
+        save_tensors(model.state_dict(), new / _WEIGHTS)
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from laconic.errors import InputError
+from laconic.files import write_text
 from laconic.report.facts import RunFacts
 
 if TYPE_CHECKING:
@@ -49,11 +48,4 @@ def write_report(
         raise InputError("a report needs at least one run")
     from laconic.report.page import page  # matplotlib takes half a second to load
 
-    text = page(runs, title)
-    out = Path(path)
-    temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
-    try:
-        temporary.write_text(text, "utf-8", newline="\n")
-        os.replace(temporary, out)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_text(path, page(runs, title))

@@ -1,29 +1,25 @@
-"""Checkpoints and other files of a run, written whole or not at all; nothing is ever unpickled."""
+"""Checkpoints: where a run goes on, written whole or not at all; nothing is ever unpickled."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from laconic.errors import InputError
-from laconic.nn import GrammarModel
+from laconic.files import read_json, remove, whole, write_text
 from laconic.nn.pretrained import save_tensors
 
-__all__ = ["CheckpointError", "Checkpoints", "Position", "read_json", "write_model", "write_whole"]
+__all__ = ["CheckpointError", "Checkpoints", "Position", "cut_lines"]
 
 _KEPT = 2
 _ADAM = ("exp_avg", "exp_avg_sq", "step")
-_MOST_JSON = 1 << 26
 _MOST_RANDOM = 1 << 16  # bytes of a generator's state; torch's has 5,056
 
 
@@ -88,25 +84,18 @@ class Checkpoints:
         random: Mapping[str, Tensor],
     ) -> None:
         """Write a checkpoint; OSError if that fails, and then the last one is still there."""
-        path = self.folder / f"step-{position.step:08}"
-        partial = path.with_name(path.name + ".partial")
-        _remove(partial)
-        try:
-            partial.mkdir(parents=True)
-            _write_tensors(model.state_dict(), partial / "model.safetensors")
+        with whole(self.folder / f"step-{position.step:08}") as new:
+            new.mkdir()
+            save_tensors(model.state_dict(), new / "model.safetensors")
             tensors = {f"random.{name}": each for name, each in random.items()}
             for name, parameter in model.named_parameters():
                 for key, value in optimizer.state.get(parameter, {}).items():
                     tensors[f"{key}.{name}"] = value
-            _write_tensors(tensors, partial / "optimizer.safetensors")
-            write_whole(partial / "state.json", json.dumps(asdict(position), indent=2) + "\n")
-            _remove(path)
-            os.replace(partial, path)
-            _sync(self.folder)
-        finally:
-            _remove(partial)
+            save_tensors(tensors, new / "optimizer.safetensors")
+            text = json.dumps(asdict(position), indent=2) + "\n"
+            (new / "state.json").write_text(text, "utf-8")
         for old in self.whole()[:-_KEPT]:
-            _remove(old)
+            remove(old)
 
     def whole(self) -> list[Path]:
         """Return the checkpoints, the last one last; a rename made each of them whole."""
@@ -203,91 +192,11 @@ def _damaged(path: Path, error: Exception, paths: list[Path]) -> CheckpointError
     return CheckpointError(f"{path} is damaged: {error}; remove {path.parent} {before}")
 
 
-def write_model(model: GrammarModel, folder: Path) -> None:
-    """Save a model as save_pretrained does, so that the folder always holds a whole one."""
-    partial = folder.with_name(folder.name + ".partial")
-    _remove(partial)
-    try:
-        model.save_pretrained(partial)
-        folder.mkdir(exist_ok=True)
-        # All files but the weights are the same for all models of a run.
-        for path in sorted(partial.iterdir(), key=lambda each: each.suffix == ".safetensors"):
-            _sync(path)
-            os.replace(path, folder / path.name)
-        _sync(folder)
-    finally:
-        _remove(partial)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that appears under its name when it is whole."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def append_line(path: Path, line: Mapping[str, Any]) -> None:
-    """Add one line of JSON to a file."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line, allow_nan=False) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def cut_lines(path: Path, lines: int) -> None:
     """Leave the first lines of a file; CheckpointError if there are fewer."""
     text = path.read_text("utf-8") if path.exists() else ""
-    whole = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
-    if len(whole) < lines:
-        raise CheckpointError(f"{path} has {len(whole)} lines, but the checkpoint knows {lines}")
+    complete = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    if len(complete) < lines:
+        raise CheckpointError(f"{path} has {len(complete)} lines, but the checkpoint knows {lines}")
     if path.exists():
-        write_whole(path, "".join(whole[:lines]))
-
-
-def read_json(path: Path) -> Any:
-    """Return what is in a JSON file; ValueError for one that is damaged or too large."""
-    if path.stat().st_size > _MOST_JSON:
-        raise InputError("it is too large")
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except RecursionError:
-        raise InputError("it is nested too deeply") from None
-
-
-def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    save_tensors(tensors, path)
-    _sync(path)
-
-
-def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        # Under its own name a folder is whole: what is half removed must not look like that.
-        gone = path.with_name(path.name + ".gone.partial")
-        if gone.exists():
-            shutil.rmtree(gone)
-        os.replace(path, gone)
-        shutil.rmtree(gone)
-
-
-def sweep(folders: Iterable[Path]) -> None:
-    """Remove what an interrupted run left half-written."""
-    for folder in folders:
-        for path in folder.glob("*.partial"):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+        write_text(path, "".join(complete[:lines]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import time
@@ -22,16 +23,10 @@ from torch import Tensor
 import laconic
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
+from laconic.files import append_line, sweep
 from laconic.nn import GrammarModel
 from laconic.training.accelerator import TrainingError, random_states, set_random_states
-from laconic.training.checkpoint import (
-    CheckpointError,
-    Position,
-    append_line,
-    cut_lines,
-    sweep,
-    write_model,
-)
+from laconic.training.checkpoint import CheckpointError, Position, cut_lines
 from laconic.training.data import Labels, Part
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
@@ -113,7 +108,7 @@ class Recorder:
 
     def _resume(self, run: Run, model: GrammarModel, optimizer: torch.optim.Optimizer) -> Position:
         if self._main:
-            sweep([run.folder, run.checkpoints.folder])
+            sweep(run.folder)
         self._wait()
         loaded = run.checkpoints.load(model, optimizer)
         at, states = loaded or (Position(processes=self._accelerator.num_processes), {})
@@ -133,7 +128,7 @@ class Recorder:
         if self._main and at.best_epoch is not None and at.best_epoch == at.epoch and not at.batch:
             # It may have been killed between the checkpoint and the model.
             with self._full_disk():
-                write_model(model, run.folder / "model")
+                model.save_pretrained(run.folder / "model")
         self._wait()
         return at
 
@@ -184,7 +179,7 @@ class Recorder:
                 self._best = {name: weight.detach().cpu().clone() for name, weight in weights}
             elif self._main:
                 with self._full_disk():
-                    write_model(model, self._run.folder / "model")
+                    model.save_pretrained(self._run.folder / "model")
         self._wait()
 
     def restore_best(self, model: GrammarModel) -> None:
@@ -203,7 +198,7 @@ class Recorder:
         self.history.append(line)
         if self._run is not None and self._main:
             with self._full_disk():
-                append_line(self._run.metrics_path, line)
+                append_line(self._run.metrics_path, json.dumps(line, allow_nan=False))
         if self._config.trackers and "epoch" in line:
             figures = {f"valid/{name}": value for name, value in (line["valid"] or {}).items()}
             plain = {k: v for k, v in (line | figures).items() if isinstance(v, int | float)}

@@ -12,8 +12,9 @@ from typing import Any
 from laconic.alphabet import Alphabet
 from laconic.codecs import Codec
 from laconic.errors import InputError
+from laconic.files import PARTIAL, local_path, read_json, write_json
 from laconic.nn import GrammarModel
-from laconic.training.checkpoint import Checkpoints, read_json, write_whole
+from laconic.training.checkpoint import Checkpoints
 from laconic.training.data import Labels
 from laconic.training.settings import TrainingConfig
 
@@ -73,18 +74,17 @@ class Run:
     @classmethod
     def create(cls, folder: Path, config: TrainingConfig, about: dict[str, Any]) -> Run:
         """Begin a run; RunError if something is in the way."""
-        if (folder / "config.json").exists():
+        if (local_path(folder) / "config.json").exists():
             raise RunError(f"{folder} holds a run; go on with --resume, or choose another folder")
         if folder.is_file():
             raise RunError(f"{folder} is a file; a run needs a folder")
         folder.mkdir(parents=True, exist_ok=True)
-        others = {each.name.removesuffix(".partial") for each in folder.iterdir()} - _OURS
-        if others:
-            raise RunError(f"{folder} holds {min(others)}, and no run; choose another folder")
+        for name in sorted(each.name for each in folder.iterdir()):
+            if name.removeprefix(".").removesuffix(PARTIAL) not in _OURS:
+                raise RunError(f"{folder} holds {name}, and no run; choose another folder")
         # The config comes last: it makes the folder a run.
-        write_whole(folder / "about.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n")
-        text = json.dumps(config.to_json(), indent=2, ensure_ascii=False) + "\n"
-        write_whole(folder / "config.json", text)
+        write_json(folder / "about.json", about)
+        write_json(folder / "config.json", config.to_json())
         return cls.open(folder)
 
     @property

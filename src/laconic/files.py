@@ -1,0 +1,290 @@
+"""Files that appear whole or not at all, on this machine: nothing else renames, syncs or sweeps.
+
+What is written to `name` is made in a folder of its own beside it, `.name.partial`, which is
+removed in the end. Whatever fails in between, what was there before stays; what a killed process
+leaves, the next one that writes the same name removes, or `sweep`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from laconic.errors import InputError
+
+__all__ = [
+    "PARTIAL",
+    "append_line",
+    "check_output",
+    "local_path",
+    "locked",
+    "move",
+    "read_json",
+    "remove",
+    "spare_inputs",
+    "sweep",
+    "together",
+    "whole",
+    "write_json",
+    "write_text",
+]
+
+PARTIAL = ".partial"
+AnyPath: TypeAlias = str | os.PathLike[str]
+
+_MANY = 64  # files: of so many, one sync of all disks is faster than one of each file
+# A path object has made one slash of two; a single letter is a drive of Windows.
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+
+
+@contextmanager
+def whole(path: AnyPath) -> Iterator[Path]:
+    """Give the place of a file or folder that gets the name `path` when the block is done.
+
+    The place has the same name, so that libraries which go by the suffix do right. There is nothing
+    at it yet; its folder may hold other temporary files. Folders above `path` are made.
+    Raises BlockingIOError while another process writes `path`, InputError if that is a URL.
+    """
+    path = _named(local_path(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _work(path) as folder:
+        yield folder / path.name
+        move(folder / path.name, path)
+
+
+@contextmanager
+def together(path: AnyPath) -> Iterator[Path]:
+    """Give an empty folder, the files of which are in the folder `path` when the block is done.
+
+    A new folder appears whole. In one that is there, each file replaces that of its name, in the
+    order of names, and others stay.
+    """
+    path = _named(local_path(path))
+    if not path.exists():
+        with whole(path) as new:
+            new.mkdir()
+            yield new
+        return
+    with _work(path / "files") as folder:
+        yield folder
+        _sync_all(folder)
+        for each in sorted(folder.iterdir()):
+            os.replace(each, path / each.name)
+        _sync_folder(path)
+
+
+def write_text(path: AnyPath, text: str) -> None:
+    """Write a text file in UTF-8, the same bytes on every system."""
+    with whole(path) as new:
+        new.write_text(text, "utf-8", newline="\n")
+
+
+def write_json(path: AnyPath, value: object) -> None:
+    """Write a value as JSON for people, too."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def append_line(path: Path, line: str) -> None:
+    """Add a line to a file, made if need be; only the last one can ever be cut off."""
+    new = not path.exists()
+    with path.open("a", encoding="utf-8", newline="\n") as file:
+        file.write(line + "\n")
+    _sync(path)
+    if new:
+        _sync_folder(path.parent)
+
+
+def read_json(path: AnyPath, most: int = 1 << 26) -> Any:
+    """Return what is in a JSON file of at most so many bytes.
+
+    InputError says what is wrong, without the file: whoever calls knows what it should be.
+    """
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise InputError(f"it is too large: more than {most:,} bytes")
+    try:
+        return json.loads(data.decode("utf-8"))
+    except RecursionError:
+        raise InputError("it is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def move(new: Path, path: Path) -> None:
+    """Give what is whole its name, durably; a folder that it replaces is left beside `new`.
+
+    That one is moved, not removed: half of it must not be left under its name.
+    """
+    if path.is_dir() and not new.is_dir():
+        raise FileExistsError(f"{path} is a folder: choose another name, or remove it yourself")
+    _sync_all(new)
+    if path.is_dir() and not path.is_symlink():
+        replaced = new.with_name("replaced")
+        _delete(replaced)
+        os.replace(path, replaced)
+    os.replace(new, path)
+    _sync_folder(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder, if there is one; never is half a folder left under its name."""
+    if path.exists():
+        with _work(path) as folder:
+            os.replace(path, folder / path.name)
+
+
+def sweep(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left of the file `name`, or of all below a folder of ours.
+
+    What a living process is writing stays. Of all, that is also what older versions left.
+    """
+    if name is not None:
+        left = [_work_folder(folder / name)]
+    else:
+        left = [*folder.rglob(f"*{PARTIAL}"), *folder.rglob(".*.part")]
+    for each in left:
+        with suppress(BlockingIOError), locked(each) if each.is_dir() else nullcontext():
+            _delete(each)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder; BlockingIOError if one is there that is alive.
+
+    Windows, and some file systems of networks, have no such locks: there, nobody is kept out.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    busy = BlockingIOError(
+        f"{folder} is in use: another process writes the same; wait for it, or choose another name"
+    )
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        raise busy from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Its owner may have removed it, and another made one since.
+            if not folder.exists() or not os.path.samestat(os.fstat(lock), os.stat(folder)):
+                raise busy
+        except BlockingIOError:
+            raise busy from None
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(lock)
+
+
+def local_path(path: AnyPath) -> Path:
+    """Return a path of this machine; InputError with the cure for a URL."""
+    if match := _URL.match(os.fspath(path)):
+        url = f"{match[1]}://{os.fspath(path)[match.end() :]}"
+        raise InputError(
+            f"{url}: outputs are written to this machine only: give a path here, and copy what "
+            "is there when it is whole"
+        )
+    return Path(path)
+
+
+def check_output(
+    path: AnyPath,
+    *,
+    force: bool = False,
+    makes_folders: bool = False,
+    inputs: Iterable[AnyPath] = (),
+) -> None:
+    """Refuse what a file should not be written to, before there is any work that could be lost.
+
+    That is a URL, a folder, what exists, unless `force` replaces it, a name in a folder that does
+    not exist, unless the command makes it, and one of the inputs.
+    """
+    path = local_path(path)
+    spare_inputs(path, inputs)
+    if path.is_dir():
+        raise FileExistsError(f"{path} is a folder: choose another name, or remove it yourself")
+    if path.exists() and not force:
+        raise FileExistsError(f"{path} exists: choose another name, or use --force")
+    if not makes_folders and not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} does not exist: make the folder first")
+
+
+def spare_inputs(path: Path, inputs: Iterable[AnyPath]) -> None:
+    """Raise FileExistsError if an output is one of the inputs, or a folder that holds one."""
+    place = path.resolve()
+    for each in inputs:
+        source = Path(each).resolve()
+        if place == source or place in source.parents:
+            raise FileExistsError(f"{path} is, or holds, the input {each}: choose another name")
+
+
+def _named(path: Path) -> Path:
+    return path if path.name not in ("", "..") else path.resolve()
+
+
+def _work_folder(path: Path) -> Path:
+    return path.with_name(f".{path.name}{PARTIAL}")
+
+
+@contextmanager
+def _work(path: Path) -> Iterator[Path]:
+    """Give an empty folder beside `path` that no other process uses, and remove it in the end."""
+    folder = _work_folder(path)
+    folder.mkdir(exist_ok=True)
+    with locked(folder):
+        try:
+            for left in folder.iterdir():
+                _delete(left)
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync_all(path: Path) -> None:
+    """Bring a file, or all of a folder, to disk: a rename must not get there first."""
+    if not path.is_dir():
+        _sync(path)
+        return
+    below = list(path.rglob("*"))
+    if len(below) > _MANY and sys.platform != "win32":
+        os.sync()
+        return
+    for each in below:
+        if each.is_file():
+            _sync(each)
+        else:
+            _sync_folder(each)
+    _sync_folder(path)
+
+
+def _sync(path: Path) -> None:
+    # Windows syncs only what is open for writing.
+    file = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # Windows cannot, nor can some file systems of networks
+        _sync(folder)
