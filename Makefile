@@ -34,8 +34,6 @@ lint: $(VENV)/installed-dev
 
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
-	$(BIN)/mypy tools examples
-	$(BIN)/mypy -p benchmarks -p experiments
 
 layers: $(VENV)/installed-dev
 	$(BIN)/lint-imports

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
+import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
@@ -131,14 +131,10 @@ def method() -> Figure:
                 )
         else:
             below = [places[each] for each in pair]
-            x = sum(each[0] for each in below) / len(below)
+            x = sum(u for u, _ in below) / len(below)
             places[rules[k]] = (x, 3.2 + 1.8 * levels[rules[k]])
-            for each in below:
-                arrow(
-                    axes,
-                    (each[0], each[1] + 0.45),
-                    (x + (each[0] - x) / 4, places[rules[k]][1] - 0.45),
-                )
+            for u, v in below:
+                arrow(axes, (u, v + 0.45), (x + (u - x) / 4, places[rules[k]][1] - 0.45))
     for each, (x, y) in places.items():
         box(axes, x, y, each, RULE)
     axes.text(12.6, 2.1, "equal rules of a batch: once", color="#6b7280", size=10)
@@ -174,7 +170,7 @@ def data() -> Figure:
 
 def main(folder: Path) -> None:
     """Write both pictures."""
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.style.context(STYLE):
         for name, draw in (("method", method), ("data", data)):
             figure = draw()
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
