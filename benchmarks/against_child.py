@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def model() -> Any:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    return GrammarModel(ModelConfig(256, 2, embedding_size=SIZE, width=SIZE))
+    return GrammarModel(ModelConfig(256, 2, embedding_size=SIZE, width=SIZE, dropout=0.0))
 
 
 def step() -> Work:
@@ -151,7 +151,7 @@ def outputs() -> Work:
     return work
 
 
-def fit(view: str) -> Work:
+def fit(view: Literal["sequence", "ngram", "both"]) -> Work:
     """Train an estimator for two short epochs: documents, batches, steps, validation."""
     estimator = laconic.GrammarClassifier(
         embedding_size=SIZE,

@@ -114,7 +114,9 @@ class Data:
 def measure(row: Row, data: Data, ways: list[str], seconds: float, device: torch.device) -> Figures:
     """Return the figures of each way ("peer" is one) for one row."""
     size, classes = data.grammars.alphabet_size, SHAPES[row.shape].classes
-    config = ModelConfig(size, classes, composer=row.composer, sequence_model=row.sequence_model)
+    config = ModelConfig(
+        size, classes, composer=row.composer, sequence_model=row.sequence_model, dropout=0.0
+    )
     contestants: dict[str, Contestant] = {}
     results: Figures = {}
     rounds = MOST_ROUNDS

@@ -56,7 +56,7 @@ def measure_step(
     """
     grammars = compress_many([text], codec, alphabet="zhang")
     torch.manual_seed(0)
-    config = ModelConfig(grammars.alphabet_size, 2, embedding_size=size, width=size)
+    config = ModelConfig(grammars.alphabet_size, 2, embedding_size=size, width=size, dropout=0.0)
     model = GrammarModel(config).to(device)
     batch = collate(grammars, labels=[1]).to(device)
     where = torch.device(device)

@@ -94,7 +94,8 @@ def _measure(
     if peer:
         model = PeerModel(grammars.alphabet_size, classes, COMPOSER, packed=cuda)
     else:
-        model = GrammarModel(ModelConfig(grammars.alphabet_size, classes, composer=COMPOSER))
+        terminals = grammars.alphabet_size
+        model = GrammarModel(ModelConfig(terminals, classes, composer=COMPOSER, dropout=0.0))
     entry = None
     try:
         pinned = [batch.pin_memory() if cuda else batch for batch in batches]

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from numbers import Integral
-from typing import Any, TypeAlias
+from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,11 +38,47 @@ from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.training.data import Class, Labels
 from laconic.training.loop import Progress, train
-from laconic.training.settings import TrainingConfig, resolve
+from laconic.training.settings import TrainingConfig, TrainingSettings, resolve
 
 __all__ = ["GrammarClassifier", "GrammarRegressor"]
 
+P = ParamSpec("P")
 Weights: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters(TrainingSettings):
+    """The parameters of an estimator: the settings of training, and these."""
+
+    codec: CodecName | Codec = "repair"
+    alphabet: str | Alphabet = "bytes"
+    max_epochs: int = TrainingConfig.epochs
+    settings: Mapping[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
+
+def _takes(
+    parameters: Callable[P, object],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Give an __init__ the fields of a dataclass for parameters, so that they are written once.
+
+    scikit-learn reads them from the signature, type checkers from the types here.
+    """
+    signature = inspect.signature(parameters)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        def wrapper(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            init(self, **given.arguments)
+
+        taken = signature.replace(parameters=[own, *signature.parameters.values()])
+        wrapper.__signature__ = taken  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate
 
 
 class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
@@ -52,74 +88,10 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     codec_: Codec
     alphabet_: Alphabet
 
-    def __init__(
-        self,
-        *,
-        codec: CodecName | Codec = "repair",
-        alphabet: str | Alphabet = "bytes",
-        preset: str | None = None,
-        composer: str = "grc",
-        embedding_size: int = 200,
-        sequence_model: str = "lstm",
-        width: int = 200,
-        layers: int = 1,
-        direction: str = "both",
-        dropout: float = 0.5,
-        pooling: str = "max",
-        local_ngrams: int = 0,
-        local_buckets: int = 1 << 18,
-        local_size: int = 64,
-        local_dropout: float = 0.5,
-        model: str = "sequence",
-        ngrams: int = 5,
-        phrases: int = 4,
-        ngram_buckets: int = 1 << 20,
-        ngram_dropout: float = 0.0,
-        view_loss: float = 1.0,
-        grammar_dropout: float = 0.0,
-        max_epochs: int = 10,
-        batch_size: int = 64,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        holdout: float = 0.2,
-        patience: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.codec = codec
-        self.alphabet = alphabet
-        self.preset = preset
-        self.composer = composer
-        self.embedding_size = embedding_size
-        self.sequence_model = sequence_model
-        self.width = width
-        self.layers = layers
-        self.direction = direction
-        self.dropout = dropout
-        self.pooling = pooling
-        self.local_ngrams = local_ngrams
-        self.local_buckets = local_buckets
-        self.local_size = local_size
-        self.local_dropout = local_dropout
-        self.model = model
-        self.ngrams = ngrams
-        self.phrases = phrases
-        self.ngram_buckets = ngram_buckets
-        self.ngram_dropout = ngram_dropout
-        self.view_loss = view_loss
-        self.grammar_dropout = grammar_dropout
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.holdout = holdout
-        self.patience = patience
-        self.settings = settings
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    @_takes(Parameters)
+    def __init__(self, **parameters: Any) -> None:
+        for name, value in parameters.items():
+            setattr(self, name, value)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -216,14 +188,12 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = len(self.history_)
 
     def _config(self, labels: Labels) -> TrainingConfig:
-        known = {field.name for field in fields(TrainingConfig)} - {"preset"}
-        defaults = inspect.signature(_GrammarEstimator).parameters
-        chosen: dict[str, Any] = {}
-        for name, value in self.get_params(deep=False).items():
-            setting = "epochs" if name == "max_epochs" else name
+        names = [each.name for each in fields(TrainingSettings)]
+        chosen = {name: getattr(self, name) for name in names} | {"epochs": self.max_epochs}
+        if self.preset is not None:
             # A preset gives way to what was chosen, and a default was not.
-            if setting in known and (self.preset is None or value != defaults[name].default):
-                chosen[setting] = value.item() if isinstance(value, np.generic) else value
+            chosen = {k: v for k, v in chosen.items() if v != getattr(TrainingConfig, k)}
+        chosen = {k: v.item() if isinstance(v, np.generic) else v for k, v in chosen.items()}
         if isinstance(self.random_state, Integral):
             chosen["seed"] = int(self.random_state)
         else:

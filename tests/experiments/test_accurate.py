@@ -8,7 +8,8 @@ import pytest
 
 from experiments.accurate import REPORT, RESULTS, report, rows_of, run
 from experiments.paper.results import path_of, read, write
-from laconic.training.settings import PRESETS, resolve
+from laconic.training.presets import PRESETS
+from laconic.training.settings import resolve
 
 SMALL = {
     "width": 8,

@@ -42,6 +42,7 @@ SMALL: dict[str, Any] = {
     "local_ngrams": 3,
     "local_buckets": 40,
     "local_size": 5,
+    "dropout": 0.0,
 }
 
 

@@ -31,7 +31,7 @@ SEQUENCE_MODELS = ["lstm", "gru", "rnn", "cnn", "transformer"]
 
 def small_model(**changes: Any) -> GrammarModel:
     torch.manual_seed(0)
-    sizes = {"alphabet_size": 256, "embedding_size": 32, "width": 32, "outputs": 2}
+    sizes = {"alphabet_size": 256, "embedding_size": 32, "width": 32, "outputs": 2, "dropout": 0.0}
     return GrammarModel(ModelConfig(**(sizes | changes)))
 
 

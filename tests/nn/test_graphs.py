@@ -53,9 +53,11 @@ def test_a_batch_in_a_larger_one_is_the_same_to_a_model(
     torch.manual_seed(0)
     kind = data.draw(st.sampled_from(["sequence", "both", "ngram"]))
     local = {"local_ngrams": data.draw(st.sampled_from([0, 3])), "local_buckets": 30}
-    config = ModelConfig(256, 2, composer=composer, embedding_size=8, width=6, identity_buckets=5)
+    config = ModelConfig(256, 2, composer=composer, embedding_size=8, width=6, dropout=0.0)
     rows = data.draw(st.sampled_from([None, 20]))
-    config = replace(config, **local, local_size=4, local_dropout=0.0, local_rows=rows)
+    config = replace(
+        config, identity_buckets=5, **local, local_size=4, local_dropout=0.0, local_rows=rows
+    )
     config = replace(config, model=kind, ngrams=2, phrases=2, ngram_buckets=20, ngram_rows=40)
     model = GrammarModel(config).double()
     if model.bag is not None:

@@ -23,7 +23,13 @@ from laconic.nn import COMPOSERS, GrammarModel, ModelConfig, ModelError
 from laconic.nn.pretrained import save_tensors
 
 TEXTS = ["how much wood would a woodchuck chuck", "", "x", "banana banana banana", "abcdefg"]
-SMALL: dict[str, Any] = {"alphabet_size": 256, "embedding_size": 16, "width": 12, "outputs": 3}
+SMALL: dict[str, Any] = {
+    "alphabet_size": 256,
+    "embedding_size": 16,
+    "width": 12,
+    "outputs": 3,
+    "dropout": 0.0,
+}
 SEQUENCE_MODELS = ["lstm", "gru", "rnn", "cnn", "transformer"]
 
 
@@ -269,7 +275,7 @@ def change(folder: Path, **settings: Any) -> None:
         ({"dropout": 1.0}, "less than 1"),
         ({"task": "guess"}, "task must be one of"),
         ({"outputs": True}, "outputs must be an integer"),
-        ({"length_input": 1.0}, "length_input must be true, false or null, not 1.0"),
+        ({"length_input": 1.0}, "length_input must be true or false, or null, not 1.0"),
         ({"compile": True}, "no setting 'compile'"),
         ({"alphabet_size": 255}, "embedding.weight has shape"),
     ],
@@ -482,7 +488,7 @@ def test_batches_without_what_is_counted_are_refused() -> None:
         ({"phrases": -1}, "phrases must be an integer from 0 to 64"),
         ({"ngram_buckets": 0}, "ngram_buckets must be"),
         ({"ngram_buckets": 10, "ngram_rows": 21}, "ngram_rows must be an integer from 0 to 20"),
-        ({"ngram_dropout": 1.0}, "ngram_dropout must be at least 0 and less than 1"),
+        ({"ngram_dropout": 1.0}, "ngram_dropout must be a number from 0 to less than 1"),
         ({"ngram_dropout": "x"}, "ngram_dropout must be a number"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laconic.nn import GrammarModel
+from laconic.nn import COMPOSERS, GrammarModel
+from laconic.nn.pooling import POOLINGS
+from laconic.nn.sequence_models import SEQUENCE_MODELS
 from laconic.training import losses
 from laconic.training.data import LabelError, Labels, split
+from laconic.training.presets import PRESETS
 from laconic.training.schedule import learning_rate
-from laconic.training.settings import PRESETS, ConfigError, TrainingConfig, read_toml, resolve
+from laconic.training.settings import ConfigError, TrainingConfig, read_toml, resolve
 
 TINY = TrainingConfig(embedding_size=16, width=16, epochs=3, batch_size=16, dropout=0.2, seed=5)
 
@@ -41,21 +44,46 @@ def test_explicit_settings_win_over_the_preset() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"epochs": 0}, "epochs must be from 1"),
+        ({"epochs": 0}, "epochs must be an integer from 1"),
         ({"epochs": 1.5}, "epochs must be an integer"),
         ({"epochs": True}, "epochs must be an integer"),
-        ({"dropout": 1.0}, "dropout must be from 0"),
-        ({"learning_rate": float("nan")}, "learning_rate must be from"),
+        ({"dropout": 1.0}, "dropout must be a number from 0 to less than 1"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a number above 0 to 1000"),
         ({"schedule": "linear"}, "schedule must be one of halving, cosine, constant"),
         ({"learning_rte": 1}, "did you mean 'learning_rate'"),
         ({"batch-size": 1}, "did you mean 'batch_size'"),
-        ({"preset": "papertext"}, "did you mean 'paper-text'"),
         ({"trackers": [1]}, "trackers must be a list of names"),
     ],
 )
 def test_settings_that_cannot_be(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         TrainingConfig.from_json(given)
+
+
+def test_presets_that_cannot_be() -> None:
+    with pytest.raises(ConfigError, match=r"no preset 'papertext'; .*did you mean 'paper-text'"):
+        resolve("papertext", {})
+    with pytest.raises(ConfigError, match="no preset 3; there are fast, accurate"):
+        resolve(3, {})  # type: ignore[arg-type]
+
+
+def test_a_changed_preset_changes_no_config_that_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = resolve("fast", {"epochs": 3})
+    kept = json.loads(json.dumps(config.to_json()))
+    monkeypatch.setitem(PRESETS, "fast", {"width": 7, "patience": 1})
+    assert TrainingConfig.from_json(kept) == config
+    del kept["patience"]  # as if it was kept before there was such a setting
+    assert TrainingConfig.from_json(kept) == config
+    monkeypatch.delitem(PRESETS, "fast")
+    assert TrainingConfig.from_json(kept) == config
+
+
+def test_help_names_what_there_is() -> None:
+    told = {each.name: each.metadata["help"] for each in fields(TrainingConfig)}
+    known = {"composer": COMPOSERS, "sequence_model": SEQUENCE_MODELS, "pooling": POOLINGS}
+    for name, registry in (known | {"preset": PRESETS}).items():
+        words = told[name].replace(" or ", ", ").rstrip(".").partition(";")[0].split(", ")
+        assert set(words) == set(registry)
 
 
 def test_settings_from_toml(tmp_path: Path) -> None:
@@ -205,5 +233,7 @@ def test_numbers_of_a_csv_are_numbers() -> None:
 def test_a_file_with_a_wrong_type_is_named(tmp_path: Path) -> None:
     path = tmp_path / "big.toml"
     path.write_text('width = "wide"\n')
-    with pytest.raises(ConfigError, match=r"big\.toml: width must be an integer, not 'wide'"):
+    with pytest.raises(
+        ConfigError, match=r"big\.toml: width must be an integer from 1 to 16777216, not 'wide'"
+    ):
         read_toml(path)

@@ -29,7 +29,7 @@ __all__ = ["train"]
 def _flags() -> type[Any]:
     """Return a class with the fields of TrainingConfig, None for those that are not given."""
     hints, flags = get_type_hints(TrainingConfig), []
-    for each in fields(TrainingConfig):
+    for each in sorted(fields(TrainingConfig), key=lambda each: each.name != "preset"):
         usual = "" if each.default in (None, ()) else f" [default: {each.default}]"
         told = Parameter(help=each.metadata["help"] + usual, show_default=False)
         flags.append((each.name, Annotated[hints[each.name] | None, told], field(default=None)))
@@ -113,7 +113,7 @@ def _train(
     if resume and (out / "config.json").exists():
         # What is not said again is as it was.
         before = Run.open(out).config
-        settings = resolve(given.get("preset", before.preset), before.to_json() | given)
+        settings = TrainingConfig.from_json(before.to_json() | given)
     notes = {"command": _command(), "corpus": {"path": str(path)}}
     quiet = as_json or not _main_process()
     if not quiet:

@@ -1,29 +1,92 @@
-"""What a model is made of, checked; the same fields as in its config.json."""
+"""A model's settings, each declared once; what a model is made of, checked. Needs no torch."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Literal
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from laconic.errors import InputError
 from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
 
-__all__ = ["ModelConfig", "ModelError"]
+__all__ = [
+    "ModelConfig",
+    "ModelError",
+    "ModelSettings",
+    "check_names",
+    "check_settings",
+    "setting",
+]
 
 Task = Literal["classification", "multilabel", "regression"]
-_TASKS = ("classification", "multilabel", "regression")
-_MODELS = ("sequence", "ngram", "both")
 _MOST = 1 << 24  # of any size: far more than any model has, and few enough to multiply
+_WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a name"}
+_ENDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "least": ("from", operator.ge),
+    "above": ("above", operator.gt),
+    "most": ("to", operator.le),
+    "below": ("to less than", operator.lt),
+}
 
 
 class ModelError(InputError):
     """A model's configuration or files are not what they should be."""
 
 
+def setting(
+    default: Any, text: str, least: float | None = None, most: float | None = None, **open_ends: int
+) -> Any:
+    """Declare a setting, as a field of a dataclass: its default, help and range.
+
+    `open_ends` are `above` and `below`, which are not in the range. Flags, TOML files, estimators'
+    parameters and what files keep follow from the declaration.
+    """
+    ends = {"least": least, **open_ends, "most": most}
+    given = {name: end for name, end in ends.items() if end is not None}
+    return field(default=default, metadata={"help": text, "ends": given})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """The settings of a model that somebody chooses; ModelConfig and TrainingConfig have them."""
+
+    composer: str = setting("grc", "grc, dual_gru, mlp, tree_lstm or linear_recurrence.")
+    embedding_size: int = setting(200, "Size of the composer's vectors.", 1, _MOST)
+    sequence_model: str = setting("lstm", "lstm, gru, rnn, cnn or transformer.")
+    width: int = setting(200, "Size of the sequence model, for each direction.", 1, _MOST)
+    layers: int = setting(1, "Layers of the sequence model.", 1, 64)
+    direction: Literal["forward", "backward", "both"] = setting(
+        "both", "Which way the sequence model reads."
+    )
+    dropout: float = setting(0.5, "On the pooled vector and between layers.", 0, below=1)
+    pooling: str = setting("max", "max, mean, length_mean, attention or last.")
+    length_input: bool | None = setting(None, "Tell symbols' lengths; default: with grc only.")
+    identity_buckets: int = setting(0, "Rows of a table of hashed phrases; 0: none.", 0, _MOST)
+    local_ngrams: int = setting(
+        0, "Letters of the longest n-grams read with each symbol; 0: none.", 0, 64
+    )
+    local_buckets: int = setting(1 << 18, "Rows of the table of those, which are hashed.", 1, _MOST)
+    local_size: int = setting(64, "Size of their vectors.", 1, _MOST)
+    local_dropout: float = setting(0.5, "Share of them left out while training.", 0, below=1)
+    model: Literal["sequence", "ngram", "both"] = setting(
+        "sequence", "sequence reads symbols, ngram counts n-grams and phrases, both adds the two."
+    )
+    ngrams: int = setting(5, "Letters of the longest n-grams that are counted.", 1, 64)
+    phrases: int = setting(4, "Symbols of the longest phrases that are counted; 0: none.", 0, 64)
+    ngram_buckets: int = setting(
+        1 << 20, "Columns that n-grams are hashed to, and as many phrases.", 1, _MOST
+    )
+    ngram_dropout: float = setting(
+        0.0, "Share of a document's n-grams left out while training.", 0, below=1
+    )
+
+
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(ModelSettings):
     """The parts of a GrammarModel and their sizes; ModelError for what cannot be.
 
     `outputs` are classes, labels or values to predict. `embedding_size` is the composer's, `width`
@@ -42,64 +105,26 @@ class ModelConfig:
 
     >>> ModelConfig(alphabet_size=4, outputs=2, composer="dual_gru").width
     200
+    >>> ModelConfig(alphabet_size=4, outputs=2, layers=65)
+    Traceback (most recent call last):
+        ...
+    laconic.nn.config.ModelError: layers must be an integer from 1 to 64, not 65
     """
 
-    alphabet_size: int
-    outputs: int
+    alphabet_size: int = field(metadata={"ends": {"least": 1, "most": _MOST}})
+    outputs: int = field(metadata={"ends": {"least": 1, "most": _MOST}})
     task: Task = "classification"
-    composer: str = "grc"
-    embedding_size: int = 200
-    sequence_model: str = "lstm"
-    width: int = 200
-    layers: int = 1
-    direction: str = "both"
-    dropout: float = 0.0
-    pooling: str = "max"
-    length_input: bool | None = None
-    identity_buckets: int = 0
-    local_ngrams: int = 0
-    local_buckets: int = 1 << 18
-    local_size: int = 64
-    local_dropout: float = 0.5
-    local_rows: int | None = None
-    model: str = "sequence"
-    ngrams: int = 5
-    phrases: int = 4
-    ngram_buckets: int = 1 << 20
-    ngram_rows: int = 0
-    ngram_dropout: float = 0.0
+    local_rows: int | None = setting(None, "Of local_buckets, those that are learned.", 0)
+    ngram_rows: int = setting(0, "Of the columns, those that are learned.", 0)
 
     def __post_init__(self) -> None:
-        for name in ("alphabet_size", "outputs", "embedding_size", "width"):
-            self._check_integer(name, 1, _MOST)
-        self._check_integer("layers", 1, 64)
-        self._check_integer("identity_buckets", 0, _MOST)
-        self._check_integer("local_ngrams", 0, 64)
-        self._check_integer("local_buckets", 1, _MOST)
-        self._check_integer("local_size", 1, _MOST)
-        if self.local_rows is not None:
-            self._check_integer("local_rows", 0, self.local_buckets)
-        self._check_integer("ngrams", 1, 64)
-        self._check_integer("phrases", 0, 64)
-        self._check_integer("ngram_buckets", 1, _MOST)
-        self._check_integer("ngram_rows", 0, 2 * self.ngram_buckets)
-        if self.model not in _MODELS:
-            raise ModelError(f"model must be one of {', '.join(_MODELS)}, not {self.model!r}")
-        if self.task not in _TASKS:
-            raise ModelError(f"task must be one of {', '.join(_TASKS)}, not {self.task!r}")
-        for name in ("composer", "sequence_model", "direction", "pooling"):
-            if not isinstance(getattr(self, name), str):
-                raise ModelError(f"{name} must be a name, not {getattr(self, name)!r}")
+        check_settings(self, ModelError)
+        tables = {"local_rows": self.local_buckets, "ngram_rows": 2 * self.ngram_buckets}
+        for name, most in tables.items():
+            if (rows := getattr(self, name) or 0) > most:
+                raise ModelError(f"{name} must be an integer from 0 to {most}, not {rows}")
         if self.pooling == "last" and self.direction == "backward":
             raise ModelError('pooling "last" of direction "backward" sees one symbol; use "max"')
-        for name in ("dropout", "local_dropout", "ngram_dropout"):
-            share = getattr(self, name)
-            if isinstance(share, bool) or not isinstance(share, int | float):
-                raise ModelError(f"{name} must be a number, not {share!r}")
-            if not 0 <= share < 1:
-                raise ModelError(f"{name} must be at least 0 and less than 1, not {share}")
-        if not isinstance(self.length_input, bool | None):
-            raise ModelError(f"length_input must be true, false or null, not {self.length_input!r}")
 
     @property
     def reads_lengths(self) -> bool:
@@ -134,18 +159,55 @@ class ModelConfig:
         """Return the config with these fields; ModelError for one that is unknown or missing."""
         if not isinstance(data, dict):
             raise ModelError("a model's config must be a JSON object")
-        names = [field.name for field in fields(cls)]
-        for key in data:
-            if key not in names:
-                near = get_close_matches(str(key), names, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
-                raise ModelError(f"no setting {str(key)[:100]!r}{hint}")
+        check_names(data, (each.name for each in fields(cls)), ModelError)
         for name in ("alphabet_size", "outputs"):
             if name not in data:
                 raise ModelError(f"{name} is missing")
         return cls(**data)
 
-    def _check_integer(self, name: str, least: int, most: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ModelError(f"{name} must be an integer from {least} to {most}, not {value!r}")
+
+def check_names(given: Iterable[str], known: Iterable[str], error: type[InputError]) -> None:
+    """Raise an error, with the name that was probably meant, for a setting that is unknown."""
+    names = list(known)
+    for key in given:
+        if key not in names:
+            near = get_close_matches(str(key).replace("-", "_"), names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+            raise error(f"no setting {str(key)[:100]!r}; {hint}")
+
+
+def check_settings(config: ModelSettings, error: type[InputError]) -> None:
+    """Raise an error that names the setting for one whose type or range is wrong."""
+    hints = get_type_hints(type(config))
+    for each in fields(config):
+        value, hint = getattr(config, each.name), hints[each.name]
+        ends = each.metadata.get("ends", {}).items()
+        if not _is_a(value, hint) or not (
+            value is None or all(_ENDS[end][1](value, limit) for end, limit in ends)
+        ):
+            told = [f"{_ENDS[end][0]} {limit:.10g}" for end, limit in ends]
+            raise error(f"{each.name} must be {_words(hint, told)}, not {value!r:.100}")
+
+
+def _is_a(value: object, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_is_a(value, each) for each in get_args(hint))
+    if origin is tuple:
+        return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    if hint in (int, float) and isinstance(value, bool):
+        return False
+    return isinstance(value, int | float if hint is float else hint)
+
+
+def _words(hint: Any, ends: list[str]) -> str:
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(map(str, get_args(hint)))
+    if get_origin(hint) in (Union, UnionType):
+        [kind] = (each for each in get_args(hint) if each is not NoneType)
+        return f"{_words(kind, ends)}, or null"
+    if get_origin(hint) is tuple:
+        return "a list of names"
+    return " ".join([_WORDS[hint], *ends])
