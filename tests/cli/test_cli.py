@@ -195,6 +195,13 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, words: list[str], sai
     assert not (tmp_path / "c.parquet").exists()
 
 
+@pytest.mark.parametrize("name", ["c.csv", "c.fa", "c.parquet.gz", "c.json"])
+def test_a_corpus_is_not_named_like_documents(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in.txt").write_text("abab\n")
+    with pytest.raises(ValueError, match=r"a corpus is a \.parquet file, or else a new folder"):
+        laconic("compress", tmp_path / "in.txt", "-o", tmp_path / name)
+
+
 def test_verify_names_the_bad_file(tmp_path: Path) -> None:
     Corpus.from_documents(["abab"] * 100).write(tmp_path / "c.parquet")
     data = bytearray((tmp_path / "c.parquet").read_bytes())

@@ -340,3 +340,10 @@ def test_a_format_that_can_only_be_read(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("laconic.formats.delimited.FORMATS", [reads])
     with pytest.raises(ValueError, match=r"back\.csv: csv can only be read; choose another"):
         layout_for(Path("back.csv"), GOOD)
+
+
+@pytest.mark.parametrize("name", ["a.parquet.gz", "folder.xz"])
+def test_what_is_written_whole_has_no_compressed_name(name: str) -> None:
+    layout = {"format": "files", "columns": ["path", "text"], "text": "text"}
+    with pytest.raises(ValueError, match="is not written as"):
+        layout_for(Path(name), layout)

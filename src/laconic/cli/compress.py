@@ -14,13 +14,12 @@ from cyclopts import Parameter
 from laconic.alphabet import Alphabet
 from laconic.cli.inputs import ReadingFlags, column
 from laconic.cli.interrupt import resumable
+from laconic.cli.progress import InputProgress
 from laconic.codecs import Codec, CodecName
 from laconic.errors import InputError
 from laconic.show import how_many
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from laconic.engines.shards import Tally
     from laconic.formats import RawDocuments
 
@@ -104,6 +103,7 @@ def compress(
         Print what was done as JSON.
 
     """
+    from laconic.corpus.inputs import Inputs
     from laconic.corpus.schema import About
     from laconic.corpus.worker import CompressionJob
     from laconic.engines import engine_named
@@ -128,11 +128,12 @@ def compress(
         _alphabet(alphabet, documents),
         documents.text,
         documents.label,
-        dict(documents.layout),
+        documents.layout,
     )
     started = time.perf_counter()
     try:
-        with resumable(out.with_name(out.name + ".partial")), _Progress(documents) as progress:
+        opened = Inputs(documents.files, None, documents)
+        with resumable(out.with_name(out.name + ".partial")), InputProgress(opened) as progress:
             tally, rejects = build_corpus(
                 documents,
                 out,
@@ -144,7 +145,7 @@ def compress(
                 resume=resume,
                 force=force,
                 shard_letters=shard * 1_000_000,
-                progress=progress,
+                progress=lambda tally: progress.show(tally.documents),
             )
     except NothingToDoError as done:
         print(done, file=sys.stderr)
@@ -189,45 +190,3 @@ def _report(out: Path, tally: Tally, rejects: Path | None, seconds: float, as_js
             f"{how_many(tally.rejected, 'row')} rejected, the first for: {first}; see {rejects}",
             file=sys.stderr,
         )
-
-
-class _Progress:
-    """A bar on stderr, if that is a terminal: documents, MB/s of input, time left."""
-
-    def __init__(self, documents: RawDocuments) -> None:
-        self._documents = documents
-        self._bar: Progress | None = None
-
-    def __enter__(self) -> _Progress:
-        if sys.stderr.isatty():
-            from rich import progress
-            from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                DownloadColumn,
-                TextColumn,
-                TimeRemainingColumn,
-                TransferSpeedColumn,
-            )
-
-            self._bar = progress.Progress(
-                TextColumn("{task.fields[documents]:,} documents"),
-                BarColumn(),
-                DownloadColumn(),
-                TransferSpeedColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self._bar.start()
-            total = sum(self._documents.sizes) or None
-            self._task = self._bar.add_task("", total=total, documents=0)
-        return self
-
-    def __call__(self, tally: Tally) -> None:
-        if self._bar is not None:
-            read = self._documents.bytes_read
-            self._bar.update(self._task, completed=read, documents=tally.documents)
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()

@@ -105,14 +105,6 @@ def without(
     return table.filter(pa.array(keep)), rows[keep], rejects
 
 
-def nulls(column: pa.ChunkedArray) -> list[int]:
-    """Return the indices of the missing values."""
-    if not column.null_count:
-        return []
-    found: list[int] = np.flatnonzero(column.is_null().to_numpy()).tolist()
-    return found
-
-
 def as_binary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return strings as bytes, whether they are UTF-8 or not; other columns as they are."""
     if column.type not in STRINGS:

@@ -29,8 +29,9 @@ class FastaReader:
     def __init__(
         self, sources: list[Source], options: ReadOptions, kind: Literal["fasta", "fastq"]
     ) -> None:
-        self._dnaio = _dnaio()
-        self._kind = kind
+        with needs("reading FASTA and FASTQ", "dna"):
+            import dnaio
+        self._dnaio, self._kind = dnaio, kind
         columns = ["name", "sequence"] + ["qualities"] * (kind == "fastq")
         self.text, self.label = fixed_columns(sources[0].name, columns, "sequence", options)
         self.schema = pa.schema((name, pa.large_string()) for name in columns)
@@ -80,12 +81,6 @@ class FastaReader:
             for field in self.schema
         ]
         return FileRows.after(row, pa.table(columns, schema=self.schema))
-
-
-def _dnaio() -> Any:
-    with needs("reading FASTA and FASTQ", "dna"):
-        import dnaio
-    return dnaio
 
 
 def _line_width(sample: bytes) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from laconic.errors import InputError
+from laconic.formats.compression import split_suffix
 from laconic.formats.format import SOME_COLUMNS, Layout
 from laconic.formats.registry import MODULES, format_named, format_of
 
@@ -29,6 +30,8 @@ def layout_for(out: Path, layout: Layout) -> Layout:
     format = format_of(out.name) or format_named(given)
     if format.blocks is None and format.whole is None:
         raise InputError(f"{out}: {format.name} can only be read; choose another format")
+    if format.blocks is None and (compression := split_suffix(out.name)[1]):
+        raise InputError(f"{out}: {format.name} is not written as {compression}; shorten the name")
     result: Layout = {"format": format.name}
     for key, choices in format.choices.items():
         default = [] if choices is SOME_COLUMNS else choices[0]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
@@ -15,7 +16,6 @@ from laconic.formats.columns import (
     STRINGS,
     check_same_columns,
     choose_columns,
-    nulls,
     undecodable,
     without,
 )
@@ -56,7 +56,8 @@ class _Columns:
         columns[index] = pc.cast(columns[index], self.schema.field(index).type)
         table = pa.Table.from_arrays(columns, schema=self.schema)
         bad = undecodable(table, self._invalid(table))
-        bad |= dict.fromkeys(nulls(table.column(self.text)), f"no text in column {self.text!r}")
+        missing = np.flatnonzero(table.column(self.text).is_null().to_numpy()).tolist()
+        bad |= dict.fromkeys(missing, f"no text in column {self.text!r}")
         table, rows, rejects = without(bad, file, table, FileRows.after(row, table).rows)
         return FileRows(table, rows, rejects, consumed)
 
@@ -118,7 +119,7 @@ class TableReader(_Columns):
         self._source, self._spent = source, False
         self._peeked: Iterator[pa.Table] | None = None
         # A dataset's own table lacks what select, filter and shuffle have done since.
-        if hasattr(source, "with_format") and hasattr(source, "iter"):
+        if _is_dataset(source):
             features = getattr(source, "features", None)
             schema = features.arrow_schema if features else None
         else:
@@ -134,11 +135,9 @@ class TableReader(_Columns):
 
     def _tables(self) -> Iterator[pa.Table]:
         source = self._source
-        if isinstance(source, pa.Table):
-            return iter([source])
-        if isinstance(source, pa.RecordBatch):
-            return iter([pa.Table.from_batches([source])])
-        if hasattr(source, "with_format") and hasattr(source, "iter"):
+        if isinstance(source, pa.Table | pa.RecordBatch):
+            return iter([_as_table(source)])
+        if _is_dataset(source):
             return iter(source.with_format("arrow").iter(batch_size=_DATASET_ROWS))
         if not isinstance(source, Iterable):
             raise TypeError(f"expected an Arrow table, reader, batches or dataset, got {source!r}")
@@ -155,6 +154,10 @@ class TableReader(_Columns):
             self.check(stream.name, table.schema)
             yield self.rows(stream.name, table.select(self.schema.names), row, 0)
             row += table.num_rows
+
+
+def _is_dataset(source: object) -> bool:
+    return hasattr(source, "with_format") and hasattr(source, "iter")
 
 
 def _as_table(batch: object) -> pa.Table:
