@@ -14,20 +14,14 @@ template <class Letter>
 nb::tuple compress_documents(Array<Letter> text, Array<std::int64_t> offsets, Symbol alphabet_size,
                              const std::string& codec, std::uint32_t min_count, std::uint32_t max_rules,
                              std::uint32_t max_expansion, bool letters_known, unsigned threads) {
-    using Kind = Codec::Kind;
-    Codec options;
-    if (codec != "repair" && codec != "lz78" && codec != "lzd" && codec != "none")
-        throw GrammarError("no codec is named " + codec);
-    options.kind = codec == "repair" ? Kind::repair
-                   : codec == "lz78" ? Kind::lz78
-                   : codec == "lzd"  ? Kind::lzd
-                                     : Kind::none;
-    options.repair = {min_count, max_rules, max_expansion};
-    options.letters = letters_known ? LzdLetters::known : LzdLetters::seen;
+    const CodecOptions options{{min_count, max_rules, max_expansion},
+                               letters_known ? LzdLetters::known : LzdLetters::seen};
+    const Codec& chosen = codec_named(codec);
     Batch batch;
     {
         const nb::gil_scoped_release release;
-        batch = laconic::compress_many(view(text), view(offsets), alphabet_size, options, threads, poll_signals);
+        batch = laconic::compress_many(
+            view(text), view(offsets), alphabet_size, [&] { return chosen.make(options); }, threads, poll_signals);
     }
     return nb::make_tuple(to_numpy(std::move(batch.rules), 2), to_numpy(std::move(batch.rule_offsets)),
                           to_numpy(std::move(batch.sequence)), to_numpy(std::move(batch.sequence_offsets)));
@@ -89,6 +83,14 @@ void translate(const std::exception_ptr& thrown, void*) {
 NB_MODULE(_core, m) {
     nb::register_exception_translator(translate);
     bind_ngrams(m);
+
+    nb::dict options_of;
+    for (const Codec& codec : codecs()) {
+        nb::list options;
+        for (const std::string_view option : codec.options) options.append(nb::str(option.data(), option.size()));
+        options_of[nb::str(codec.name.data(), codec.name.size())] = nb::tuple(options);
+    }
+    m.attr("CODECS") = options_of;
 
     const auto bind_compress = [&]<class Letter>(Letter) {
         m.def("compress_many", &compress_documents<Letter>, "text"_a.noconvert(), "offsets"_a, "alphabet_size"_a,

@@ -7,48 +7,18 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "lz78.hpp"
 #include "parallel.hpp"
 
 namespace laconic {
 namespace {
-
-// What one thread needs to compress document after document.
-class Workspace {
-public:
-    explicit Workspace(const Codec& codec) : codec_(codec) {}
-
-    template <class Letter>
-    void compress(std::span<const Letter> text, Symbol alphabet_size, Output& out) {
-        switch (codec_.kind) {
-            case Codec::Kind::repair:
-                return repair_.compress(text, alphabet_size, codec_.repair, out);
-            case Codec::Kind::lz78:
-                return lz78_.compress(text, alphabet_size, out);
-            case Codec::Kind::lzd:
-                return lzd_.compress(text, alphabet_size, codec_.letters, out);
-            case Codec::Kind::none:
-                break;
-        }
-        const std::size_t begin = out.sequence.size();
-        out.sequence.resize(begin + text.size());
-        std::copy(text.begin(), text.end(), out.sequence.begin() + begin);
-    }
-
-private:
-    Codec codec_;
-    Repair repair_;
-    Lz78 lz78_;
-    Lzd lzd_;
-};
 
 struct Size {
     std::size_t rules = 0, sequence = 0;  // symbols
 };
 
 struct alignas(128) Worker {  // on a cache line shared by two, each would wait for the other
-    explicit Worker(const Codec& options) : codec(options) {}
-    Workspace codec;
+    explicit Worker(std::unique_ptr<Compressor> own) : compressor(std::move(own)) {}
+    std::unique_ptr<Compressor> compressor;
     Output out;                     // grammars of the shares it holds, one after the other
     std::vector<std::size_t> held;  // ascending
 };
@@ -180,7 +150,7 @@ void sum(Buffer<std::int64_t>& sizes) {
 
 template <class Letter>
 Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> offsets, Symbol alphabet_size,
-                    const Codec& codec, unsigned threads, const std::function<void()>& poll) {
+                    const MakeCompressor& make, unsigned threads, const std::function<void()>& poll) {
     check_text(text, offsets, alphabet_size);
     Batch batch;
     batch.rule_offsets.resize(offsets.size());
@@ -191,7 +161,7 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
     const std::size_t shares = bounds.size() - 1;
     const std::size_t workers = std::max<std::size_t>(1, std::min<std::size_t>(threads, shares));
     std::vector<Worker> crew;
-    for (std::size_t worker = 0; worker < workers; ++worker) crew.emplace_back(codec);
+    for (std::size_t worker = 0; worker < workers; ++worker) crew.emplace_back(make());
     std::vector<double> letters_before;
     for (std::size_t bound : bounds) letters_before.push_back(static_cast<double>(offsets[bound]));
     Joined joined(letters_before);
@@ -204,8 +174,9 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
         for (std::size_t i = bounds[share]; i < bounds[share + 1]; ++i) {
             const std::size_t rules = out.rules.size(), sequence = out.sequence.size();
             const auto begin = static_cast<std::size_t>(offsets[i]), end = static_cast<std::size_t>(offsets[i + 1]);
-            in_document(name(i, offsets),
-                        [&] { crew[worker].codec.compress(text.subspan(begin, end - begin), alphabet_size, out); });
+            in_document(name(i, offsets), [&] {
+                crew[worker].compressor->compress(text.subspan(begin, end - begin), alphabet_size, out);
+            });
             batch.rule_offsets[i + 1] = static_cast<std::int64_t>((out.rules.size() - rules) / 2);
             batch.sequence_offsets[i + 1] = static_cast<std::int64_t>(out.sequence.size() - sequence);
         }
@@ -237,11 +208,11 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
     return batch;
 }
 
-template Batch compress_many(std::span<const std::uint8_t>, std::span<const std::int64_t>, Symbol, const Codec&,
-                             unsigned, const std::function<void()>&);
-template Batch compress_many(std::span<const std::uint16_t>, std::span<const std::int64_t>, Symbol, const Codec&,
-                             unsigned, const std::function<void()>&);
-template Batch compress_many(std::span<const std::int32_t>, std::span<const std::int64_t>, Symbol, const Codec&,
-                             unsigned, const std::function<void()>&);
+template Batch compress_many(std::span<const std::uint8_t>, std::span<const std::int64_t>, Symbol,
+                             const MakeCompressor&, unsigned, const std::function<void()>&);
+template Batch compress_many(std::span<const std::uint16_t>, std::span<const std::int64_t>, Symbol,
+                             const MakeCompressor&, unsigned, const std::function<void()>&);
+template Batch compress_many(std::span<const std::int32_t>, std::span<const std::int64_t>, Symbol,
+                             const MakeCompressor&, unsigned, const std::function<void()>&);
 
 }  // namespace laconic

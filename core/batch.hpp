@@ -5,18 +5,10 @@
 #include <functional>
 #include <span>
 
+#include "codecs.hpp"
 #include "grammar.hpp"
-#include "lzd.hpp"
-#include "repair.hpp"
 
 namespace laconic {
-
-struct Codec {
-    enum class Kind { none, repair, lz78, lzd };
-    Kind kind = Kind::repair;
-    RepairOptions repair;
-    LzdLetters letters = LzdLetters::known;
-};
 
 // The grammars of many documents: document i has rules [rule_offsets[i], rule_offsets[i+1]) and likewise
 // for the sequence; offsets count rules, not symbols of rules.
@@ -25,11 +17,13 @@ struct Batch {
     Buffer<std::int64_t> rule_offsets, sequence_offsets;
 };
 
+using MakeCompressor = std::function<std::unique_ptr<Compressor>()>;  // one for each thread
+
 // Documents are text[offsets[i], offsets[i+1]). The result does not depend on `threads`, which is at least 1.
 // `poll` is called now and then from the calling thread and may throw, which stops the work.
 // Throws GrammarError for offsets that do not fit the text and letters that do not fit the alphabet.
 template <class Letter>
 Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> offsets, Symbol alphabet_size,
-                    const Codec& codec, unsigned threads, const std::function<void()>& poll);
+                    const MakeCompressor& make, unsigned threads, const std::function<void()>& poll);
 
 }  // namespace laconic

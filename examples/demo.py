@@ -18,10 +18,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import laconic
-from laconic.codecs import CodecName
+from laconic.codecs import CODECS
 
 # Large blocks go back to the system when they are freed, so that peak memory is what was in use at
 # once. Without this, training is a quarter faster.
@@ -96,7 +96,7 @@ def show_codecs() -> None:
         documents = sample.train.documents + sample.test.documents
         characters = sum(map(len, documents))
         gzip_bits = 8 * sum(len(gzip.compress(text.encode(), 6)) for text in documents)
-        for codec in get_args(CodecName):
+        for codec in CODECS:
             started = time.perf_counter()
             grammars = laconic.compress_many(documents, codec, alphabet=alphabet)
             seconds = time.perf_counter() - started

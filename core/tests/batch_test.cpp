@@ -12,7 +12,15 @@
 namespace laconic::test {
 namespace {
 
-using Kinds = Codec::Kind;
+// A codec, and what it is told.
+struct Chosen {
+    const char* name = "repair";
+    CodecOptions options;
+
+    std::unique_ptr<Compressor> operator()() const { return codec_named(name).make(options); }
+};
+
+constexpr const char* kAll[] = {"none", "repair", "lz78", "lzd"};
 
 const std::function<void()> kNoPoll = [] {};
 
@@ -25,23 +33,11 @@ struct Documents {
         for (Symbol letter : document) text.push_back(static_cast<Letter>(letter));
         offsets.push_back(static_cast<std::int64_t>(text.size()));
     }
-    Batch compress(Symbol alphabet_size, const Codec& codec, unsigned threads,
+    Batch compress(Symbol alphabet_size, const Chosen& codec, unsigned threads,
                    const std::function<void()>& poll = kNoPoll) const {
         return compress_many(std::span<const Letter>(text), offsets, alphabet_size, codec, threads, poll);
     }
 };
-
-Codec codec_of(Kinds kind, LzdLetters letters = LzdLetters::known) {
-    Codec codec;
-    codec.kind = kind;
-    codec.letters = letters;
-    return codec;
-}
-
-const char* name_of(Kinds kind) {
-    constexpr const char* kNames[] = {"none", "repair", "lz78", "lzd"};
-    return kNames[static_cast<std::size_t>(kind)];
-}
 
 // Document i of a batch.
 Plain document(const Batch& batch, std::size_t i) {
@@ -52,27 +48,14 @@ Plain document(const Batch& batch, std::size_t i) {
 
 // What each document comes to by itself, in a new workspace.
 template <class Letter>
-Plain alone(std::span<const Letter> text, Symbol alphabet_size, const Codec& codec) {
+Plain alone(std::span<const Letter> text, Symbol alphabet_size, const Chosen& codec) {
     Output out;
-    switch (codec.kind) {
-        case Kinds::repair:
-            Repair().compress(text, alphabet_size, codec.repair, out);
-            break;
-        case Kinds::lz78:
-            Lz78().compress(text, alphabet_size, out);
-            break;
-        case Kinds::lzd:
-            Lzd().compress(text, alphabet_size, codec.letters, out);
-            break;
-        case Kinds::none:
-            for (Letter letter : text) out.sequence.push_back(static_cast<Symbol>(letter));
-            break;
-    }
+    codec()->compress(text, alphabet_size, out);
     return {{out.rules.begin(), out.rules.end()}, {out.sequence.begin(), out.sequence.end()}};
 }
 
 template <class Letter>
-void check_batch(const Documents<Letter>& documents, Symbol alphabet_size, const Codec& codec,
+void check_batch(const Documents<Letter>& documents, Symbol alphabet_size, const Chosen& codec,
                  const std::string& name) {
     std::vector<Plain> expected;
     for (std::size_t i = 0; i + 1 < documents.offsets.size(); ++i) {
@@ -83,7 +66,7 @@ void check_batch(const Documents<Letter>& documents, Symbol alphabet_size, const
     }
     for (unsigned threads = 1; threads <= 5; ++threads) {
         const Batch batch = documents.compress(alphabet_size, codec, threads);
-        const std::string input = name + ", " + name_of(codec.kind) + ", " + std::to_string(threads) + " threads";
+        const std::string input = name + ", " + codec.name + ", " + std::to_string(threads) + " threads";
         CHECK(batch.rule_offsets.size() == documents.offsets.size() && batch.rule_offsets[0] == 0, input);
         CHECK(batch.sequence_offsets.size() == documents.offsets.size() && batch.sequence_offsets[0] == 0, input);
         for (std::size_t i = 0; i < expected.size(); ++i)
@@ -112,48 +95,45 @@ Documents<Letter> mixed_documents(std::uint32_t seed, std::size_t letters_in_all
 
 void check_mixed_documents() {
     const auto bytes = mixed_documents<std::uint8_t>(1, 700000, 20);
-    for (Kinds kind : {Kinds::none, Kinds::repair, Kinds::lz78, Kinds::lzd})
-        check_batch(bytes, 256, codec_of(kind), "bytes");
-    check_batch(bytes, 20, codec_of(Kinds::lzd, LzdLetters::seen), "seen letters");
-    Codec limited;
-    limited.repair = {.min_count = 3, .max_rules = 20, .max_expansion = 8};
+    for (const char* name : kAll) check_batch(bytes, 256, Chosen{name, {}}, "bytes");
+    check_batch(bytes, 20, Chosen{"lzd", {{}, LzdLetters::seen}}, "seen letters");
+    Chosen limited;
+    limited.options.repair = {.min_count = 3, .max_rules = 20, .max_expansion = 8};
     check_batch(bytes, 20, limited, "options");
     const auto wide = mixed_documents<std::uint16_t>(2, 300000, 500);
-    for (Kinds kind : {Kinds::none, Kinds::repair, Kinds::lz78, Kinds::lzd})
-        check_batch(wide, 65536, codec_of(kind), "two bytes");
+    for (const char* name : kAll) check_batch(wide, 65536, Chosen{name, {}}, "two bytes");
     const auto any = mixed_documents<std::int32_t>(3, 300000, 3000);
-    for (Kinds kind : {Kinds::none, Kinds::repair, Kinds::lz78, Kinds::lzd})
-        check_batch(any, 3000000, codec_of(kind), "four bytes");
+    for (const char* name : kAll) check_batch(any, 3000000, Chosen{name, {}}, "four bytes");
 }
 
 void check_small_batches() {
-    for (Kinds kind : {Kinds::none, Kinds::repair, Kinds::lz78, Kinds::lzd}) {
+    for (const char* name : kAll) {
         Documents<std::uint8_t> documents;
-        check_batch(documents, 1, codec_of(kind), "no documents");
+        check_batch(documents, 1, Chosen{name, {}}, "no documents");
         documents.add({});
-        check_batch(documents, 1, codec_of(kind), "an empty document");
+        check_batch(documents, 1, Chosen{name, {}}, "an empty document");
         documents.add({});
-        check_batch(documents, 1, codec_of(kind), "empty documents");
+        check_batch(documents, 1, Chosen{name, {}}, "empty documents");
         documents.add({0, 1, 0, 1});
         documents.add({});
-        check_batch(documents, 2, codec_of(kind), "a short document");
+        check_batch(documents, 2, Chosen{name, {}}, "a short document");
         // Where one share of the work ends and the next begins.
         for (std::size_t length : {131071, 1, 131072, 131073}) {
             documents.add(Text(length, 1));
             documents.add({});
         }
-        check_batch(documents, 2, codec_of(kind), "documents as long as a share");
+        check_batch(documents, 2, Chosen{name, {}}, "documents as long as a share");
     }
     Documents<std::uint8_t> documents;
     documents.add({0, 1});
-    CHECK((document(documents.compress(2, codec_of(Kinds::none), 0), 0) == Plain{{}, {0, 1}}), "no threads at all");
+    CHECK((document(documents.compress(2, Chosen{"none", {}}, 0), 0) == Plain{{}, {0, 1}}), "no threads at all");
 }
 
 // ---- what is refused -------------------------------------------------------------------------------------------
 
 template <class Letter>
 void compress_text(std::vector<Letter> text, std::vector<std::int64_t> offsets, Symbol alphabet_size) {
-    compress_many(std::span<const Letter>(text), offsets, alphabet_size, {}, 2, kNoPoll);
+    compress_many(std::span<const Letter>(text), offsets, alphabet_size, Chosen{}, 2, kNoPoll);
 }
 
 void check_bad_input() {
@@ -222,7 +202,7 @@ void check_poll_stops() {
             if (++polls == 2) throw Stop("stopped by the test");
         };
         const auto begin = std::chrono::steady_clock::now();
-        CHECK_THROWS(documents.compress(256, codec_of(Kinds::repair), threads, poll), Stop, "stopped by the test");
+        CHECK_THROWS(documents.compress(256, Chosen{"repair", {}}, threads, poll), Stop, "stopped by the test");
         const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
         const std::string input = std::to_string(threads) + " threads, " + std::to_string(taken.count()) + " s";
         CHECK(polls == 2 && !elsewhere, input + ", polls: " + std::to_string(polls));
@@ -239,15 +219,16 @@ void check_worker_fails() {
                last = first + static_cast<std::int64_t>(kMaxDocument) + 1;
     const std::span<const std::uint8_t> text(letters.data(), static_cast<std::size_t>(last));
     const std::vector<std::int64_t> offsets{0, first / 2, first, last};
-    for (Kinds kind : {Kinds::repair, Kinds::lz78, Kinds::lzd})
+    for (const char* name : {"repair", "lz78", "lzd"})
         for (unsigned threads : {1u, 3u}) {
             const std::ptrdiff_t before = thread_count();
-            CHECK_THROWS(compress_many(text, offsets, 256, codec_of(kind), threads, kNoPoll), GrammarError, "too long");
-            CHECK(thread_count() == before, name_of(kind));
+            CHECK_THROWS(compress_many(text, offsets, 256, Chosen{name, {}}, threads, kNoPoll), GrammarError,
+                         "too long");
+            CHECK(thread_count() == before, name);
         }
     // One document alone is compressed by the calling thread.
     const std::vector<std::int64_t> alone_offsets{0, last};
-    CHECK_THROWS(compress_many(text, alone_offsets, 256, {}, 1, kNoPoll), GrammarError, "too long");
+    CHECK_THROWS(compress_many(text, alone_offsets, 256, Chosen{}, 1, kNoPoll), GrammarError, "too long");
 }
 
 }  // namespace

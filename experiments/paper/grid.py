@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from benchmarks.data import DATASETS
-from laconic.codecs import CodecName
+from laconic.codecs import CODECS
 from laconic.training.settings import ConfigError, TrainingConfig, resolve
 
 __all__ = [
@@ -103,11 +103,11 @@ class Method:
             # Without rules a composer only passes letters on; dual_gru does so unchanged.
             return cls(name, "bpe" if name == "bpe" else "none", "dual_gru", _PLAIN[name])
         first, _, codec = name.partition("-")
-        if first not in (*COMPOSERS, IN_PLACE, *MODELS) or codec not in get_args(CodecName):
+        if first not in (*COMPOSERS, IN_PLACE, *MODELS) or codec not in CODECS:
             raise ConfigError(
                 f"no method {name!r}; there are {', '.join(_PLAIN)} and composer-codec, such as "
                 f"grc-repair, with {', '.join((*COMPOSERS, IN_PLACE))} and "
-                f"{', '.join(get_args(CodecName))}, "
+                f"{', '.join(CODECS)}, "
                 f"and model-codec, such as both-repair, with {', '.join(MODELS)}"
             )
         if first in MODELS:

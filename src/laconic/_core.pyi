@@ -9,6 +9,8 @@ _Symbols: TypeAlias = npt.NDArray[np.int32]
 _Longs: TypeAlias = npt.NDArray[np.int64]
 _Letters: TypeAlias = npt.NDArray[np.uint32]
 
+CODECS: dict[str, tuple[str, ...]]
+
 def compress_many(
     text: npt.NDArray[np.integer[Any]],
     offsets: _Longs,

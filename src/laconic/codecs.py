@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,14 @@ from laconic.arrays import alphabet_size_of
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammar, Grammars, trusted_grammars
 
-__all__ = ["Codec", "compress", "compress_many"]
+__all__ = ["CODECS", "Codec", "compress", "compress_many"]
 
-CodecName = Literal["repair", "lz78", "lzd", "none"]
-_OPTIONS: dict[str, frozenset[str]] = {
-    "repair": frozenset({"min_count", "max_rules", "max_expansion"}),
-    "lz78": frozenset(),
-    "lzd": frozenset({"letters"}),
-    "none": frozenset(),
-}
+CODECS: Mapping[str, Sequence[str]] = _core.CODECS
+"""The options that each codec takes, by its name; core/codecs.cpp lists them."""
+if TYPE_CHECKING:
+    CodecName: TypeAlias = str
+else:
+    CodecName = Literal[tuple(CODECS)]
 _TEXT = (str, *BYTES_LIKE)
 _NO_LIMIT = 0xFFFFFFFF
 MOST_THREADS = 4096
@@ -65,9 +64,8 @@ class Codec:
     letters: Literal["known", "seen"] = "known"
 
     def __post_init__(self) -> None:
-        if self.name not in get_args(CodecName):
-            names = ", ".join(get_args(CodecName))
-            raise InputError(f"no codec is named {self.name!r}; the names are {names}")
+        if self.name not in CODECS:
+            raise InputError(f"no codec is named {self.name!r}; the names are {', '.join(CODECS)}")
         for option, least in (("min_count", 2), ("max_rules", 0), ("max_expansion", 1)):
             value = getattr(self, option)
             if value is None and option != "min_count":
@@ -77,7 +75,7 @@ class Codec:
         if self.letters not in ("known", "seen"):
             raise InputError(f'letters must be "known" or "seen", not {self.letters!r}')
         for field in fields(self)[1:]:
-            foreign = field.name not in _OPTIONS[self.name]
+            foreign = field.name not in CODECS[self.name]
             if foreign and getattr(self, field.name) != field.default:
                 raise InputError(f"{field.name} is not an option of {self.name!r}")
 

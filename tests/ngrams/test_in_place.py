@@ -6,7 +6,7 @@ import pickle
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from laconic import Corpus, GrammarClassifier, compress_many, samples
 from laconic.batching import GrammarDataset, collate
-from laconic.codecs import CodecName
+from laconic.codecs import CODECS, CodecName
 from laconic.forest import Forest, plant
 from laconic.inference.explanation import explain, top_phrases
 from laconic.inference.predictor import Predictor
@@ -32,7 +32,6 @@ from laconic.training.loop import Progress, train
 from laconic.training.run import Run
 from laconic.training.settings import ConfigError, TrainingConfig
 
-CODECS = get_args(CodecName)
 TEXTS = ["how much wood would a woodchuck chuck", "", "x", "banana banana banana", "abcabcabc"]
 SMALL: dict[str, Any] = {
     "alphabet_size": 256,
