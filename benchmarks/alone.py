@@ -37,7 +37,7 @@ def main() -> None:
     elif contestant.startswith("zstd"):
         figures["bytes"] = len(zstandard.compress(data, level=3))
     else:
-        grammar = laconic.compress(data, laconic.Codec(contestant))  # type: ignore[arg-type]
+        grammar = laconic.compress(data, laconic.Codec(contestant))
         figures["sequence"], figures["rules"] = len(grammar.sequence), len(grammar.rules)
         figures["bytes"] = int(-(-laconic.Grammars.concatenate([grammar]).packed_bits[0] // 8))
         figures["symbols_per_byte"] = (len(grammar.sequence) + 2 * len(grammar.rules)) / len(data)

@@ -42,7 +42,7 @@ def short_documents(documents: list[str], rounds: int, learned: int) -> Figures:
     few = documents[:learned]  # tokenizers take a millisecond each
 
     def ours(codec: str) -> Callable[[], Grammars]:
-        return lambda: laconic.compress_many(documents, codec, threads=1)  # type: ignore[arg-type]
+        return lambda: laconic.compress_many(documents, codec, threads=1)
 
     contestants: dict[str, tuple[Callable[[], Any], int]] = {
         "zlib -6": (lambda: [len(zlib.compress(d, 6)) for d in encoded], len(documents)),

@@ -12,7 +12,6 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import cast
 
 import torch
 
@@ -96,7 +95,7 @@ def measure_complexity(
     for codec in CODECS:
         for share in _PLAIN_SHARES if codec == "none" else SHARES:
             text = document(letters, share)
-            arguments = text, cast(CodecName, codec), device, repeats
+            arguments = text, codec, device, repeats
             if device == "cpu":
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                     found = pool.submit(measure_step, *arguments).result()

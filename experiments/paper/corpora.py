@@ -6,14 +6,13 @@ import os
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from pyarrow.parquet import ParquetFile
 
 from benchmarks.data import DATASETS, Splits, load
 from laconic import Alphabet, Corpus
-from laconic.codecs import CodecName
 from laconic.samples import Split
 
 __all__ = ["CACHE", "corpora", "documents", "statistics", "symbols"]
@@ -121,7 +120,7 @@ def _compressed(
     if codec == "bpe":
         train, test, alphabet = _tokens(train, test, alphabet, vocabulary)
         codec = "none"
-    name = cast(CodecName, codec)
+    name = codec
     one, two = (
         Corpus.from_documents(part.documents, part.labels, name, alphabet) for part in (train, test)
     )

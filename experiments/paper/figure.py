@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +22,6 @@ from benchmarks.steps import Contestant
 from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic import Grammars
 from laconic.batching import GrammarDataset, LengthSampler
-from laconic.codecs import CodecName
 from laconic.nn import GrammarModel, ModelConfig
 
 __all__ = ["EPOCHS", "SIZES", "measure_figure"]
@@ -64,7 +63,7 @@ def measure_figure(
             raise ValueError(f"no set {name!r}; there are {', '.join(SIZES)}")
         most = max(documents // 4, 1) if name in _LONG else documents
         for codec in CODECS:
-            grammars, labels, source = shape(name, cast(CodecName, codec), most, longest)
+            grammars, labels, source = shape(name, codec, most, longest)
             for size in (sizes or SIZES)[name]:
                 for way in WAYS:
                     point: Figures = {"set": name, "codec": codec, "batch": size, "way": way}
