@@ -17,8 +17,8 @@ from experiments.paper.corpora import documents
 from experiments.paper.grid import Group
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
 from laconic.samples import Split
-from laconic.training.data import Labels, split
-from laconic.training.metrics import evaluate_outputs, summary
+from laconic.tasks import Classification, summary
+from laconic.training.data import split
 from laconic.training.settings import TrainingConfig, resolve
 
 __all__ = ["RIVALS", "run_rival", "run_rivals"]
@@ -45,7 +45,7 @@ class _Task:
             seed,
             DATASETS[dataset].alphabet,
         )
-        self.labels = Labels.of(train.labels, "classification")
+        self.labels = Classification.of(train.labels)
         targets: Ints = self.labels.numbers(train.labels)
         fit, valid = split(self.labels, targets, config.holdout, seed)
         self.parts = [[train.documents[i] for i in rows.tolist()] for rows in (fit, valid)]
@@ -176,7 +176,7 @@ def run_rival(dataset: str, name: str, seed: int, group: Group) -> Figures:
     config = resolve(group.preset, group.settings_of(dataset))
     task = _Task(dataset, train, test, seed, config)
     scores, more = RIVALS[name](task)
-    tested = evaluate_outputs(task.labels, scores, task.targets[2])
+    tested = task.labels.evaluate(scores, task.targets[2])
     return {
         "dataset": dataset,
         "method": name,

@@ -101,13 +101,13 @@ def _point(row: Row, device: torch.device, cache: Path, seconds: float, batches:
 def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batches: int) -> Figures:
     group, config = row.group, row.config(str(device))
     source, _ = corpora(row.dataset, row.method.codec, group.longest, cache, group.bpe_vocabulary)
-    training, _, labels = halves(source, None, None, config)
+    training, _, task = halves(source, None, None, config)
     alphabet, cuda = training.dataset.grammars.alphabet_size, device.type == "cuda"
     torch.manual_seed(config.seed)
-    wanted = config.model_config(alphabet, labels.outputs, labels.task)
+    wanted = config.model_config(alphabet, task.outputs, task.name)
     model = new_model(wanted, training).to(device)
     training = training.batched_for(model.config)
-    losses = document_losses(config, labels, None)
+    losses = document_losses(config, task, None)
 
     def loss(batch: Batch) -> Tensor:
         assert batch.labels is not None

@@ -19,9 +19,9 @@ from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
 from laconic.batching import GrammarDataset
+from laconic.tasks import summary
 from laconic.training.data import Part, split
 from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
-from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.run import Run, RunError
 from laconic.training.settings import TrainingConfig
 
@@ -102,13 +102,13 @@ def run_row(
         folder.parent.mkdir(parents=True, exist_ok=True)
     resume = folder is not None and _can_resume(folder, config)
     trained = train(source, config, folder, resume=resume, progress=partial(_say, row))
-    dataset = GrammarDataset(test, trained.labels.numbers(test.labels))
+    dataset = GrammarDataset(test, trained.task.numbers(test.labels))
     part = Part(dataset, np.arange(len(dataset)))
     # Larger batches give the same outputs sooner.
     larger = replace(config, batch_size=max(_TEST_BATCH, config.batch_size), budget=_TEST_SYMBOLS)
-    tested = evaluate_outputs(trained.labels, outputs_of(trained.model, part, larger), part.targets)
-    targets = trained.labels.numbers(source.labels)
-    fit, held_out = split(trained.labels, targets, config.holdout, row.seed)
+    tested = trained.task.evaluate(outputs_of(trained.model, part, larger), part.targets)
+    targets = trained.task.numbers(source.labels)
+    fit, held_out = split(trained.task, targets, config.holdout, row.seed)
     figures: Figures = {
         "dataset": row.dataset,
         "method": method.name,

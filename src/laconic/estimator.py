@@ -36,7 +36,7 @@ from laconic.corpus.documents import DocumentSource, documents_of, is_missing
 from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel, ModelConfig
-from laconic.training.data import Class, Labels
+from laconic.tasks import Class, Classification, Multilabel, Regression, Task
 from laconic.training.loop import Progress, train
 from laconic.training.settings import TrainingConfig, TrainingSettings, resolve
 
@@ -87,6 +87,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     model_: GrammarModel
     codec_: Codec
     alphabet_: Alphabet
+    task_: Task
 
     @_takes(Parameters)
     def __init__(self, **parameters: Any) -> None:
@@ -128,8 +129,8 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         It shares the weights. `options` are Predictor's. Raises NotFittedError before fit.
         """
         check_is_fitted(self, "model_")
-        labels, device = self.labels_, self.device
-        return Predictor(self.model_, labels, self.codec_, self.alphabet_, device, **options)
+        task, device = self.task_, self.device
+        return Predictor(self.model_, task, self.codec_, self.alphabet_, device, **options)
 
     def _input(
         self, X: DocumentSource, y: Any, sample_weight: Any
@@ -157,7 +158,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     def _fit(
         self,
         documents: Corpus | Grammars | list[Any],
-        labels: Labels,
+        task: Task,
         targets: Any,
         weights: Weights | None,
     ) -> None:
@@ -177,17 +178,17 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
             )
         trained = train(
             GrammarDataset(grammars, targets),
-            self._config(labels),
-            labels=labels,
+            self._config(task),
+            task=task,
             weights=weights,
             progress=_print if self.verbose else None,
         )
-        self.codec_, self.alphabet_, self.labels_ = codec, alphabet, labels
+        self.codec_, self.alphabet_, self.task_ = codec, alphabet, task
         self.model_, self.best_epoch_ = trained.model.eval(), trained.best_epoch
         self.history_ = [line for line in trained.history if "epoch" in line]
         self.n_iter_ = len(self.history_)
 
-    def _config(self, labels: Labels) -> TrainingConfig:
+    def _config(self, task: Task) -> TrainingConfig:
         names = [each.name for each in fields(TrainingSettings)]
         chosen = {name: getattr(self, name) for name in names} | {"epochs": self.max_epochs}
         if self.preset is not None:
@@ -198,7 +199,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
             chosen["seed"] = int(self.random_state)
         else:
             chosen["seed"] = int(check_random_state(self.random_state).randint(1 << 31))
-        return resolve(self.preset, chosen | dict(self.settings or {}) | {"task": labels.task})
+        return resolve(self.preset, chosen | dict(self.settings or {}) | {"task": task.name})
 
     def _outputs(self, X: DocumentSource) -> npt.NDArray[np.float32]:
         return self.predictor().outputs(documents_of(X))
@@ -219,7 +220,7 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     `verbose` prints a line per epoch.
 
     After fit: classes_ (sorted), model_ (a GrammarModel: save_pretrained writes it), codec_,
-    alphabet_, labels_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (from 1).
+    alphabet_, task_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (from 1).
 
     >>> texts = ["to be or not to be", "ab ab ab ab", "be or not be", "ab ba ab ba"] * 5
     >>> classifier = GrammarClassifier(
@@ -250,27 +251,27 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
         if kind == "multilabel-indicator":
             y = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
             numbers, classes = (y != 0).astype(np.float32), np.arange(y.shape[1])
-            labels = Labels("multilabel", tuple(classes.tolist()))
+            task: Task = Multilabel(tuple(classes.tolist()))
         elif kind in ("binary", "multiclass"):
             encoder = LabelEncoder()
             numbers, classes = encoder.fit_transform(column_or_1d(y, warn=True)), encoder.classes_
             if len(classes) < 2:
                 only = classes.tolist()[0]
                 raise InputError(f"y has one class only, {only!r}; a classifier needs two classes")
-            labels = Labels("classification", _names(classes))
+            task = Classification(_names(classes))
         else:
             raise InputError(
                 f"Unknown label type: {kind}. y must be one class for each document, or zeros and "
                 "ones [N, K] (see MultiLabelBinarizer); GrammarRegressor predicts numbers"
             )
-        self._fit(documents, labels, numbers, weights)
+        self._fit(documents, task, numbers, weights)
         self.classes_ = classes  # only now: a fit that fails leaves the one before as it was
         return self
 
     def decision_function(self, X: DocumentSource) -> npt.NDArray[np.float64]:
         """Return scores, float64 [N, classes]; of two classes [N], above 0 for the second."""
         scores = self._outputs(X).astype(np.float64)
-        binary = self.model_.config.task == "classification" and len(self.classes_) == 2
+        binary = len(self.classes_) == 2 and not self.task_.many
         return scores[:, 1] - scores[:, 0] if binary else scores
 
     def predict_proba(self, X: DocumentSource) -> npt.NDArray[np.float64]:
@@ -279,10 +280,8 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
 
     def predict(self, X: DocumentSource) -> npt.NDArray[Any]:
         """Return the class of each document [N], or zeros and ones [N, K] for several labels."""
-        outputs = self._outputs(X)
-        if self.model_.config.task == "multilabel":
-            return (outputs > 0).astype(np.int64)
-        return np.asarray(self.classes_[outputs.argmax(axis=1)])
+        decided = self.task_.decide(self._outputs(X))
+        return decided if self.task_.many else np.asarray(self.classes_[decided])
 
 
 class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
@@ -303,14 +302,13 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
         documents, y, weights = self._input(X, y, sample_weight)
         values = column_or_1d(y, dtype=np.float64, warn=True)
         assert_all_finite(values, input_name="y")
-        labels = Labels.of(values, "regression")
-        self._fit(documents, labels, labels.numbers(values), weights)
+        task = Regression.of(values)
+        self._fit(documents, task, task.numbers(values), weights)
         return self
 
     def predict(self, X: DocumentSource) -> npt.NDArray[np.float64]:
         """Return the number of each document, float64 [N]."""
-        outputs = self._outputs(X)
-        return self.labels_.restore(outputs[:, 0])
+        return self.task_.decide(self._outputs(X))
 
 
 def _check_labels(y: Any) -> None:
@@ -318,11 +316,11 @@ def _check_labels(y: Any) -> None:
     values = np.zeros(0) if hasattr(y, "toarray") else np.asarray(y, dtype=object)
     for row, value in enumerate(values if values.ndim == 1 else ()):
         if is_missing(value):
-            raise InputError(f"document {row} has no label; give it one, or leave it out")
+            raise InputError("there is no label; give it one, or leave it out", document=row)
 
 
 def _names(classes: npt.NDArray[Any]) -> tuple[Class, ...]:
-    """Return classes as Labels has them, or their numbers where it cannot have them."""
+    """Return classes as a task has them, or their numbers where it cannot have them."""
     names = classes.tolist()
     plain = all(isinstance(each, str | int) for each in names)
     return tuple(names) if plain else tuple(range(len(names)))

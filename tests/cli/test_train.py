@@ -137,8 +137,13 @@ def test_evaluate(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
             "dna",
             r"is over Alphabet.dna\(\), but .*trained over Alphabet.bytes\(\)",
         ),
-        ("abc", ["Dune"], "bytes", "document 0 is of class 'Dune', unseen in training; known are"),
-        ("abc", [None], "bytes", "document 0 has no label"),
+        (
+            "abc",
+            ["Dune"],
+            "bytes",
+            "document 0: it is of class 'Dune', unseen in training; known are",
+        ),
+        ("abc", [None], "bytes", "document 0: there is no label"),
         ("abc", None, "bytes", "has no labels"),
     ],
 )

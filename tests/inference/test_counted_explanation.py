@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inference.test_explanation import (
     CLASSES,
-    LABELS,
     SHORT,
+    TASKS,
     TEXT,
     laconic,
     make_predictor,
@@ -54,7 +54,7 @@ def target_of(task: str) -> str | None:
     return None if task == "regression" else "law"
 
 
-@pytest.mark.parametrize("task", LABELS)
+@pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("kind", ["ngram", "both"])
 def test_scores_are_what_is_lost_without_a_column(kind: str, task: str) -> None:
     predictor = counting(kind, task)
@@ -94,7 +94,7 @@ def test_scores_are_what_is_lost_without_a_column(kind: str, task: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ngram", "both"])
-@pytest.mark.parametrize("task", LABELS)
+@pytest.mark.parametrize("task", TASKS)
 def test_all_scores_add_up(kind: str, task: str) -> None:
     predictor = counting(kind, task, pooling="mean", sequence_model="cnn")
     found = explain(predictor, TEXT, target_of(task), "integrated", steps=128)
@@ -179,7 +179,7 @@ def slow_top(predictor: Predictor, target: str | None) -> dict[str, tuple[float,
     return {t: (sum(e.score for e in some) / totals[t], totals[t]) for t, some in sums.items()}
 
 
-@pytest.mark.parametrize("task", LABELS)
+@pytest.mark.parametrize("task", TASKS)
 def test_top_phrases_of_a_model_that_counts(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("laconic.inference.predictor._CHUNK", 5)
     monkeypatch.setattr("laconic.ngrams.hashed._PORTION", 200)

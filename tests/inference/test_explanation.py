@@ -23,17 +23,17 @@ from laconic.nn import GrammarModel
 from laconic.nn.composers import COMPOSERS
 from laconic.nn.config import ModelConfig
 from laconic.report.explanation import document_page
-from laconic.training.data import Labels
+from laconic.tasks import Classification, Multilabel, Regression
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
 TEXT = samples.load("kjv").test.documents[3][:150]
 SHORT = [text[:100] for text in samples.load("kjv").test.documents[:12]]
 CLASSES = ("gospels", "law", "poetry")
-LABELS = {
-    "classification": Labels("classification", CLASSES),
-    "multilabel": Labels("multilabel", CLASSES),
-    "regression": Labels("regression", (), mean=3.0, std=2.0),
+TASKS = {
+    "classification": Classification(CLASSES),
+    "multilabel": Multilabel(CLASSES),
+    "regression": Regression(mean=3.0, std=2.0),
 }
 
 
@@ -41,18 +41,18 @@ def make_predictor(task: str = "classification", **settings: Any) -> Predictor:
     """In float64, so that slow versions agree to many digits."""
     torch.manual_seed(1)
     sizes: dict[str, Any] = {"alphabet_size": 256, "embedding_size": 8, "width": 8, "task": task}
-    labels = LABELS[task]
-    model = GrammarModel(ModelConfig(outputs=labels.outputs, **sizes | settings)).double()
+    meant = TASKS[task]
+    model = GrammarModel(ModelConfig(outputs=meant.outputs, **sizes | settings)).double()
     alphabet = Alphabet.dna() if model.config.alphabet_size == 4 else Alphabet.bytes()
-    return Predictor(model, labels, Codec(), alphabet, "cpu")
+    return Predictor(model, meant, Codec(), alphabet, "cpu")
 
 
 def slow_value(predictor: Predictor, outputs: Any, target: str) -> float:
     row = outputs[0].tolist()
-    if predictor.task == "regression":
-        return float(row[0] * predictor.labels.std + predictor.labels.mean)
+    if predictor.task.name == "regression":
+        return float(row[0] * predictor.task.std + predictor.task.mean)
     place = CLASSES.index(target)
-    if predictor.task == "multilabel":
+    if predictor.task.name == "multilabel":
         return float(row[place])
     others = [value for k, value in enumerate(row) if k != place]
     return float(row[place] - sum(others) / len(others))
@@ -75,7 +75,7 @@ def slow_scores(predictor: Predictor, text: str, target: str) -> list[float]:
     return scores
 
 
-@pytest.mark.parametrize("task", LABELS)
+@pytest.mark.parametrize("task", TASKS)
 def test_gradients_are_slopes(task: str) -> None:
     predictor = make_predictor(task)
     target = None if task == "regression" else "law"
@@ -213,7 +213,7 @@ def test_rare_phrases_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_run(folder: Path, predictor: Predictor) -> Path:
     about = about_corpus(predictor.codec, predictor.alphabet)
-    Run.create(folder, TrainingConfig(), {"labels": predictor.labels.to_json(), **about})
+    Run.create(folder, TrainingConfig(), {"labels": predictor.task.to_json(), **about})
     predictor.model.float().save_pretrained(folder / "model")
     return folder
 
@@ -235,8 +235,8 @@ HOSTILE = "<script>alert(\"1\")</script> & 'quoted' <img src=x onerror=alert(1)>
 
 def test_pages_are_safe(tmp_path: Path) -> None:
     predictor = make_predictor()
-    hostile = Labels("classification", ("<b>a</b>", '"><script>', "c"))
-    predictor.labels = hostile
+    hostile = Classification(("<b>a</b>", '"><script>', "c"))
+    predictor.task = hostile
     page = document_page(explain(predictor, HOSTILE), "<script>.csv", 20)
     lowered = page.lower()
     assert "<script" not in lowered

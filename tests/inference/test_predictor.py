@@ -26,7 +26,7 @@ from laconic.inference.predictor import Predictor
 from laconic.inference.state_cache import StateCache
 from laconic.nn import GrammarModel
 from laconic.nn.config import ModelConfig
-from laconic.training.data import Labels
+from laconic.tasks import Classification, Multilabel, Regression, Task
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
@@ -51,9 +51,9 @@ def decided(model: GrammarModel) -> GrammarModel:
 
 
 def make_predictor(model: GrammarModel | None = None, **options: Any) -> Predictor:
-    labels = options.pop("labels", Labels("classification", CLASSES))
+    task = options.pop("task", Classification(CLASSES))
     codec = options.pop("codec", Codec())
-    return Predictor(model or make_model(), labels, codec, Alphabet.bytes(), "cpu", **options)
+    return Predictor(model or make_model(), task, codec, Alphabet.bytes(), "cpu", **options)
 
 
 def one_by_one(model: GrammarModel, grammars: Grammars) -> Any:
@@ -161,18 +161,16 @@ def test_classes_labels_and_values() -> None:
     np.testing.assert_allclose(probabilities, torch.softmax(outputs.double(), 1), atol=1e-12)
     assert predictor.predict(TEXTS) == [CLASSES[k] for k in outputs.argmax(1)]
 
-    several = make_predictor(
-        decided(make_model("multilabel")), labels=Labels("multilabel", CLASSES)
-    )
+    several = make_predictor(decided(make_model("multilabel")), task=Multilabel(CLASSES))
     probabilities = several.probabilities(TEXTS)
     np.testing.assert_allclose(
         probabilities, torch.sigmoid(torch.from_numpy(several.outputs(TEXTS)).double()), atol=1e-12
     )
     chosen = [[c for c, p in zip(CLASSES, row, strict=True) if p > 0.5] for row in probabilities]
     assert several.predict(TEXTS) == chosen
-    assert several.probabilities_of([[1000.0, -1000.0, 0.0]]).tolist() == [[1.0, 0.0, 0.5]]
+    assert several.task.probabilities([[1000.0, -1000.0, 0.0]]).tolist() == [[1.0, 0.0, 0.5]]
 
-    number = make_predictor(make_model("regression", 1), labels=Labels("regression", (), 10.0, 4.0))
+    number = make_predictor(make_model("regression", 1), task=Regression(mean=10.0, std=4.0))
     values = number.predict(TEXTS)
     assert values == pytest.approx((number.outputs(TEXTS)[:, 0] * 4.0 + 10.0).tolist())
     with pytest.raises(ValueError, match="a regression has no probabilities; use predict"):
@@ -196,12 +194,12 @@ def test_what_cannot_be_predicted() -> None:
     with pytest.raises(ValueError, match=r"has the alphabet Alphabet.dna\(\)"):
         predictor.predict(Corpus.from_documents(["ACGT"], alphabet="dna"))
     with pytest.raises(ValueError, match="the model is for 256 terminals"):
-        Predictor(make_model(), Labels("classification", CLASSES), Codec(), Alphabet.dna())
+        Predictor(make_model(), Classification(CLASSES), Codec(), Alphabet.dna())
     with pytest.raises(ValueError, match="batch_size=0"):
         make_predictor(batch_size=0)
     for device in ("gpu9", "cuda:99"):
         with pytest.raises(ValueError, match=f"there is no device '{device}' here"):
-            Predictor(make_model(), predictor.labels, Codec(), Alphabet.bytes(), device)
+            Predictor(make_model(), predictor.task, Codec(), Alphabet.bytes(), device)
 
 
 def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,9 +216,9 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_text_outside_the_alphabet_is_named(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("laconic.inference.predictor._CHUNK", 2)
-    labels = Labels("classification", CLASSES)
+    task = Classification(CLASSES)
     model = make_model(alphabet_size=4)
-    predictor = Predictor(model, labels, Codec(), Alphabet.dna(), "cpu", workers=workers)
+    predictor = Predictor(model, task, Codec(), Alphabet.dna(), "cpu", workers=workers)
     with pytest.raises(AlphabetError, match="document 4, position 2: 'N' is not in") as caught:
         predictor.predict(["ACGT", "A", "C", "", "ACN", "G"])
     assert caught.value.document == 4
@@ -286,14 +284,14 @@ def test_cache_info() -> None:
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    return make_run(tmp_path / "run", decided(make_model()), Labels("classification", CLASSES))
+    return make_run(tmp_path / "run", decided(make_model()), Classification(CLASSES))
 
 
 def make_run(
-    folder: Path, model: GrammarModel, labels: Labels, alphabet: Alphabet | None = None
+    folder: Path, model: GrammarModel, task: Task, alphabet: Alphabet | None = None
 ) -> Path:
     about = about_corpus(Codec(), alphabet or Alphabet.bytes())
-    Run.create(folder, TrainingConfig(), {"labels": labels.to_json(), **about})
+    Run.create(folder, TrainingConfig(), {"labels": task.to_json(), **about})
     model.save_pretrained(folder / "model")
     return folder
 
@@ -392,18 +390,14 @@ def test_what_it_reports(
 
 
 def test_several_labels_and_numbers(tmp_path: Path, new_csv: Path) -> None:
-    several = make_run(
-        tmp_path / "m", decided(make_model("multilabel")), Labels("multilabel", CLASSES)
-    )
+    several = make_run(tmp_path / "m", decided(make_model("multilabel")), Multilabel(CLASSES))
     expected = Predictor.from_run(several, "cpu").predict(TEXTS)
     for suffix in ("csv", "jsonl", "parquet"):
         out = tmp_path / f"m.{suffix}"
         laconic(several, new_csv, "-o", out)
         found = [row["prediction"] for row in records(out)]
         assert (list(map(json.loads, found)) if suffix == "csv" else found) == expected
-    number = make_run(
-        tmp_path / "r", make_model("regression", 1), Labels("regression", (), 3.0, 2.0)
-    )
+    number = make_run(tmp_path / "r", make_model("regression", 1), Regression(mean=3.0, std=2.0))
     laconic(number, new_csv, "-o", tmp_path / "r.csv")
     found = records(tmp_path / "r.csv")
     assert list(found[0]) == ["row", "prediction", "id", "row_input"]
@@ -434,7 +428,7 @@ def test_bad_input_leaves_nothing(run_folder: Path, new_csv: Path, tmp_path: Pat
     dna = make_run(
         tmp_path / "dna",
         make_model(alphabet_size=4),
-        Labels("classification", CLASSES),
+        Classification(CLASSES),
         Alphabet.dna(),
     )
     reads = tmp_path / "reads.csv"

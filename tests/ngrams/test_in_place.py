@@ -27,7 +27,8 @@ from laconic.nn import GrammarModel, ModelConfig, ModelError
 from laconic.nn.levels import sum_levels
 from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.weighted_sums import weighted_sums
-from laconic.training.data import Labels, Part
+from laconic.tasks import Classification
+from laconic.training.data import Part
 from laconic.training.loop import Progress, train
 from laconic.training.run import Run
 from laconic.training.settings import ConfigError, TrainingConfig
@@ -295,12 +296,12 @@ def test_files_cannot_name_rows_that_there_are_not(tmp_path: Path) -> None:
 
 def test_prediction_and_explanation() -> None:
     model = small_model().eval()
-    labels, grammars = Labels.of(["no", "yes"]), compress_many(TEXTS)
+    task, grammars = Classification(("no", "yes")), compress_many(TEXTS)
     corpus = Corpus.from_documents(TEXTS)
     with torch.no_grad():
         wanted = model(collate(grammars, in_place=model.config.in_place)).numpy()
     for options in ({}, {"batch_size": 2, "workers": 1}, {"budget": 9, "cache": 100}):
-        predictor = Predictor(model, labels, corpus.codec, corpus.alphabet, "cpu", **options)
+        predictor = Predictor(model, task, corpus.codec, corpus.alphabet, "cpu", **options)
         np.testing.assert_allclose(predictor.outputs(TEXTS), wanted, atol=1e-6)
     found = explain(predictor, TEXTS[0], "yes", method="integrated", steps=64)
     total = sum(piece.score for piece in found.pieces)

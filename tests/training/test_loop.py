@@ -22,8 +22,9 @@ from laconic import Corpus, compress_many, samples
 from laconic.batching import GrammarDataset, LengthSampler, Rows, collate
 from laconic.batching.grammar_dropout import expand_at_random
 from laconic.nn import GrammarModel, pretrained
+from laconic.tasks import Classification, LabelError, task_of
 from laconic.training.checkpoint import CheckpointError, Checkpoints
-from laconic.training.data import LabelError, Labels, Part, RowSampler, split
+from laconic.training.data import Part, RowSampler, split
 from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
 from laconic.training.new_model import new_model
 from laconic.training.run import Run, RunError
@@ -84,7 +85,7 @@ def test_it_learns() -> None:
     corpus = Corpus.from_documents(texts, [n % 2 for n in range(1, 60)])
     trained = train(corpus, replace(TINY, learning_rate=0.02, epochs=5))
     assert trained.history[-1]["valid"]["accuracy"] == 1.0
-    assert trained.labels.classes == (0, 1)
+    assert trained.task.classes == (0, 1)
 
 
 @pytest.mark.parametrize("minutes", [0.0, 60.0])
@@ -141,13 +142,13 @@ def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:
     config = replace(TINY, epochs=1, dropout=0.0, clip=0.5, accumulate=4, holdout=0.0, batch_size=7)
     config = replace(config, class_weights=True, label_smoothing=0.1)
     trained = train(corpus, config, weights=np.linspace(0.5, 2, len(corpus)))
-    labels = Labels.of(corpus.labels)
-    dataset = GrammarDataset(corpus, labels.numbers(corpus.labels))
+    task = task_of(corpus.labels)
+    dataset = GrammarDataset(corpus, task.numbers(corpus.labels))
     groups = list(LengthSampler(dataset.sequence_lengths, 7, seed=config.seed))
     rows = [groups[n : n + 4] for n in range(0, len(groups), 4)]
     assert len(rows[-1]) < 4
     torch.manual_seed(config.seed)
-    model = GrammarModel(config.model_config(256, labels.outputs, labels.task))
+    model = GrammarModel(config.model_config(256, task.outputs, task.name))
     optimizer = torch.optim.Adam(model.parameters())
     numbers = dataset.labels.numpy() if dataset.labels is not None else np.zeros(0)
     counts = np.bincount(numbers)
@@ -169,9 +170,9 @@ def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:
 
 
 def test_outputs_are_in_the_order_of_documents(corpus: Corpus) -> None:
-    labels = Labels.of(corpus.labels)
-    dataset = GrammarDataset(corpus, labels.numbers(corpus.labels))
-    model = GrammarModel(TINY.model_config(256, labels.outputs, labels.task)).train()
+    task = task_of(corpus.labels)
+    dataset = GrammarDataset(corpus, task.numbers(corpus.labels))
+    model = GrammarModel(TINY.model_config(256, task.outputs, task.name)).train()
     rows = np.array([5, 90, 17, 3])
     found = outputs_of(model, Part(dataset, rows), replace(TINY, batch_size=3))
     assert model.training
@@ -190,7 +191,7 @@ def test_regression_from_end_to_end(tmp_path: Path) -> None:
     assert figures["r2"] > 0.5
     assert figures["spearman"] > 0.7
     assert figures["mae"] < 10, "in the units of the labels"
-    assert Run.open(tmp_path / "run").labels == trained.labels
+    assert Run.open(tmp_path / "run").task == trained.task
 
 
 def test_several_labels_from_end_to_end(tmp_path: Path) -> None:
@@ -199,7 +200,7 @@ def test_several_labels_from_end_to_end(tmp_path: Path) -> None:
     texts = ["ab" * 5 + "".join(each * 4 for each in names) + "ab" * 3 for names in labels]
     corpus = Corpus.from_documents(texts, labels)
     trained = train(corpus, replace(TINY, learning_rate=0.02, epochs=8), tmp_path / "run")
-    assert trained.labels.task == "multilabel"
+    assert trained.task.name == "multilabel"
     assert trained.history[-1]["valid"]["micro_f1"] > 0.9
     assert trained.history[-1]["valid"]["exact"] > 0.8
 
@@ -280,10 +281,10 @@ def test_views_are_trained_together_and_each_alone(corpus: Corpus) -> None:
     config = replace(COUNTING, model="both", epochs=1, dropout=0.0, ngram_dropout=0.0)
     config = replace(config, holdout=0.0, batch_size=200, view_loss=0.5, clip=None)
     trained = train(corpus, config)
-    labels = Labels.of(corpus.labels)
-    part = Part(GrammarDataset(corpus, labels.numbers(corpus.labels)), np.arange(len(corpus)))
+    task = task_of(corpus.labels)
+    part = Part(GrammarDataset(corpus, task.numbers(corpus.labels)), np.arange(len(corpus)))
     torch.manual_seed(config.seed)
-    model = new_model(config.model_config(256, labels.outputs, labels.task), part)
+    model = new_model(config.model_config(256, task.outputs, task.name), part)
     optimizer = torch.optim.Adam(model.parameters(), learning_rate(config, 0, 1))
     batch = collate(corpus.grammars, part.targets, counted=model.config.counted)
     assert batch.labels is not None
@@ -300,7 +301,7 @@ def test_views_are_trained_together_and_each_alone(corpus: Corpus) -> None:
 
 def test_a_loss_of_its_own_makes_the_sequence_model_learn(corpus: Corpus) -> None:
     config = replace(COUNTING, model="both", learning_rate=0.02, epochs=15, holdout=0.0)
-    numbers = torch.from_numpy(Labels.of(corpus.labels).numbers(corpus.labels))
+    numbers = torch.from_numpy(task_of(corpus.labels).numbers(corpus.labels))
     losses = []
     for weight in (0.0, 1.0):
         model = train(corpus, replace(config, view_loss=weight)).model.eval()
@@ -314,7 +315,7 @@ def test_rows_are_what_two_training_documents_have(corpus: Corpus) -> None:
     bag, counted = trained.model.bag, trained.model.config.counted
     assert bag is not None
     assert counted is not None
-    rows, _ = split(trained.labels, trained.labels.numbers(corpus.labels), 0.2, TINY.seed)
+    rows, _ = split(trained.task, trained.task.numbers(corpus.labels), 0.2, TINY.seed)
     counts = counted.count(corpus.grammars.take(rows))
     frequencies = np.bincount(counts.indices, minlength=counted.columns)
     assert ((bag.places.numpy() > 0) == (frequencies >= 2)).all()
@@ -350,14 +351,14 @@ def test_dropped_grammars_are_what_a_step_reads(corpus: Corpus) -> None:
     """One step by hand, on the sequences that the seed, the epoch and the rows give."""
     config = replace(TINY, epochs=1, dropout=0.0, holdout=0.0, batch_size=200, grammar_dropout=0.5)
     trained = train(corpus, config)
-    labels = Labels.of(corpus.labels)
+    task = task_of(corpus.labels)
     rows = np.arange(len(corpus))
     read = expand_at_random(corpus.grammars, 0.5, [config.seed, 0], rows)
     assert len(read.sequence) > 1.2 * len(corpus.grammars.sequence)
     torch.manual_seed(config.seed)
-    model = GrammarModel(config.model_config(256, labels.outputs, labels.task))
+    model = GrammarModel(config.model_config(256, task.outputs, task.name))
     optimizer = torch.optim.Adam(model.parameters(), learning_rate(config, 0, 1))
-    loss = model.loss(model(collate(read)), torch.from_numpy(labels.numbers(corpus.labels)))
+    loss = model.loss(model(collate(read)), torch.from_numpy(task.numbers(corpus.labels)))
     assert trained.history[0]["train_loss"] == pytest.approx(loss.item(), abs=1e-6)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -490,7 +491,7 @@ def test_what_is_in_the_way(corpus: Corpus, tmp_path: Path) -> None:
     (tmp_path / "other/diary.txt").touch()
     with pytest.raises(RunError, match=r"holds diary.txt, and no run"):
         train(corpus, config, tmp_path / "other")
-    with pytest.raises(TrainingError, match="every document is of class 1"):
+    with pytest.raises(LabelError, match="every document is of class 1"):
         train(Corpus.from_documents(["a", "b"], [1, 1]), config)
     with pytest.raises(ConfigError, match="no device 'cuda' here"):
         train(corpus, replace(config, device="cuda"))
@@ -501,9 +502,9 @@ def test_what_is_in_the_way(corpus: Corpus, tmp_path: Path) -> None:
         train(numbers, replace(config, class_weights=True), tmp_path / "numbers")
     assert not (tmp_path / "numbers").exists()
     dataset = GrammarDataset(compress_many(["a", "b"]), [0, 1])
-    labels = Labels("classification", (0, 1))
+    task = Classification((0, 1))
     with pytest.raises(TypeError, match="a run needs a corpus"):
-        train(dataset, config, tmp_path / "dataset", labels=labels)
+        train(dataset, config, tmp_path / "dataset", task=task)
 
 
 def test_another_number_of_processes(corpus: Corpus, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Settings, schedules, labels and losses of trainings."""
+"""Settings, schedules and losses of trainings, and what is held out."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from laconic.nn import COMPOSERS, GrammarModel
 from laconic.nn.pooling import POOLINGS
 from laconic.nn.sequence_models import SEQUENCE_MODELS
+from laconic.tasks import TASKS, Classification, Multilabel, Regression
 from laconic.training import losses
-from laconic.training.data import LabelError, Labels, split
+from laconic.training.data import split
 from laconic.training.presets import PRESETS
 from laconic.training.schedule import learning_rate
 from laconic.training.settings import ConfigError, TrainingConfig, read_toml, resolve
@@ -115,46 +116,12 @@ def test_rates_of_every_schedule() -> None:
     assert learning_rate(few, 3, 10) == 1.0, "the warm-up is a tenth of all steps at most"
 
 
-# Labels
-
-
-def test_what_labels_mean() -> None:
-    assert Labels.of(["b", "a", "ä"]).classes == ("a", "b", "ä")
-    assert Labels.of([10, "b", 9]).classes == (9, 10, "b")
-    assert Labels.of(np.array([True, False])).classes == (False, True)
-    assert Labels.of([3.0, 1.0], "classification").classes == (1, 3)
-    labels = Labels.of([["x"], (), ["y", "x"]])
-    assert labels.numbers([["y"], []]).tolist() == [[0, 1], [0, 0]]
-    labels = Labels.of(["1.5", "2.5"], "regression")
-    assert labels.numbers([1.5, 3]).tolist() == [-1, 2]
-    assert labels.restore([-1, 2]).tolist() == [1.5, 3]
-    assert Labels.of([2.0, 2.0]).numbers([2.0]).tolist() == [0]
-    for each in (labels, Labels.of([1, 2]), Labels.of([["ü"]])):
-        assert Labels.from_json(json.loads(json.dumps(each.to_json()))) == each
-
-
-@pytest.mark.parametrize(
-    ("values", "task", "told"),
-    [
-        (["a", None], "auto", "document 1 has no label"),
-        ([1.0, float("nan")], "auto", "document 1 has no label"),
-        ([1.0, float("inf")], "auto", "document 1 has the label inf"),
-        (["a", "b"], "regression", "document 0 has the label 'a'; regression needs numbers"),
-        ([b"a"], "auto", "document 0 has a label of type bytes"),
-        ([["a"], "b"], "auto", "document 1 has a str for a label"),
-        ([1.5], "classification", "type float"),
-        ([[], []], "auto", "is empty"),
-        ([], "auto", "no documents"),
-    ],
-)
-def test_labels_that_cannot_be_learned(values: list[object], task: str, told: str) -> None:
-    with pytest.raises(LabelError, match=told):
-        Labels.of(values, task)
+# What is held out
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.floats(0, 0.95), st.integers(0, 9))
 def test_split(targets: list[int], share: float, seed: int) -> None:
-    labels, numbers = Labels("classification", (0, 1, 2, 3, 4)), np.array(targets)
+    labels, numbers = Classification((0, 1, 2, 3, 4)), np.array(targets)
     train_rows, valid_rows = split(labels, numbers, share, seed)
     assert sorted([*train_rows, *valid_rows]) == list(range(len(targets)))
     assert set(numbers[train_rows]) == set(targets), "no class is only in validation"
@@ -170,11 +137,11 @@ def test_split(targets: list[int], share: float, seed: int) -> None:
 # Losses
 
 
-@pytest.mark.parametrize("task", ["classification", "multilabel", "regression"])
+@pytest.mark.parametrize("task", TASKS)
 def test_losses_are_those_of_the_model(task: Any) -> None:
     torch.manual_seed(0)
     classes = () if task == "regression" else ("a", "b", "c")
-    labels = Labels(task, classes)
+    labels = TASKS[task](classes)
     model = GrammarModel(TINY.model_config(256, labels.outputs, task))
     outputs = torch.randn(5, labels.outputs)
     targets = {
@@ -188,7 +155,7 @@ def test_losses_are_those_of_the_model(task: Any) -> None:
 
 
 def test_smoothed_and_weighted_losses() -> None:
-    labels = Labels("classification", ("a", "b"))
+    labels = Classification(("a", "b"))
     outputs, targets = torch.tensor([[0.0, 1.0], [2.0, 0.0]]), torch.tensor([1, 1])
     config = replace(TINY, label_smoothing=0.2)
     found = losses.document_losses(config, labels, torch.tensor([1.0, 3.0]))(outputs, targets)
@@ -196,38 +163,16 @@ def test_smoothed_and_weighted_losses() -> None:
         logs = outputs[row].log_softmax(0)
         wanted = -3 * (0.9 * logs[1] + 0.1 * logs[0])
         torch.testing.assert_close(found[row], wanted)
-    several = Labels("multilabel", ("a", "b"))
+    several = Multilabel(("a", "b"))
     found = losses.document_losses(config, several, None)(outputs, torch.tensor([[1.0, 0], [0, 1]]))
     p = outputs.sigmoid()
     wanted = -torch.stack([0.9 * p[0, 0].log() + 0.1 * (1 - p[0, 0]).log(),
                            0.1 * p[0, 1].log() + 0.9 * (1 - p[0, 1]).log()]).mean()  # fmt: skip
     torch.testing.assert_close(found[0], wanted)
     with pytest.raises(ConfigError, match="label_smoothing"):
-        losses.document_losses(config, Labels("regression"), None)
+        losses.document_losses(config, Regression(), None)
     with pytest.raises(ConfigError, match="class_weights"):
         losses.document_losses(replace(TINY, class_weights=True), several, None)
-
-
-@pytest.mark.parametrize(
-    ("values", "task"),
-    [
-        (["1", "2", "1"], "classification"),
-        (["1.5", "2", "-3e-1"], "regression"),
-        (["1.5", "two"], "classification"),
-        (["1.0", "2.0"], "classification"),
-        ([1, 2], "classification"),
-        ([0.5, 2.0], "regression"),
-        ([["a"], []], "multilabel"),
-    ],
-)
-def test_labels_tell_the_task(values: list[object], task: str) -> None:
-    assert Labels.of(values).task == task
-
-
-def test_numbers_of_a_csv_are_numbers() -> None:
-    labels = Labels.of(["1.5", "2.5"])
-    assert (labels.mean, labels.std) == (2.0, 0.5)
-    assert labels.numbers(["2.5", "1.5"]).tolist() == [1.0, -1.0]
 
 
 def test_a_file_with_a_wrong_type_is_named(tmp_path: Path) -> None:

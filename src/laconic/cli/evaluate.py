@@ -93,7 +93,6 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
     from laconic.training.accelerator import accelerator_for, told_of_memory
     from laconic.training.data import Part, numbered
     from laconic.training.loop import outputs_of
-    from laconic.training.metrics import evaluate_outputs
     from laconic.training.run import Run
 
     run, corpus = Run.open(folder), Corpus.open(path)
@@ -104,9 +103,9 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
     if not len(corpus):
         raise InputError(f"{path} has no documents")
     try:
-        dataset, labels = numbered(corpus, run.labels, run.labels.task)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
+        dataset, task = numbered(corpus, run.task, run.task.name)
+    except InputError as error:
+        raise InputError(error.reason, file=str(path), document=error.document) from None
     part = Part(dataset, np.arange(len(dataset)))
     where = accelerator_for(config, None).device
     with told_of_memory(config):
@@ -114,8 +113,8 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
     return {
         "run": str(folder),
         "corpus": str(path),
-        "classes": list(labels.classes),
-        **evaluate_outputs(labels, outputs, part.targets),
+        "classes": list(task.classes),
+        **task.evaluate(outputs, part.targets),
     }
 
 

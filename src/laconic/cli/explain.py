@@ -147,7 +147,7 @@ def _check_out(out: Path, force: bool) -> None:
 
 def _class(predictor: Predictor, target: str | None) -> Any:
     """Return the class that is spelled so; what is unknown stays as it is, to be refused."""
-    spelled = {str(each): each for each in predictor.labels.classes}
+    spelled = {str(each): each for each in predictor.task.classes}
     return target if target is None else spelled.get(target, target)
 
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from laconic.corpus.inputs import InputPart, Inputs
     from laconic.inference.predictor import Predictor
+    from laconic.tasks import Task
 
 __all__ = ["predict"]
 
@@ -146,8 +148,7 @@ def _rows(table: pa.Table) -> int:
 
 
 def _own_names(predictor: Predictor) -> list[str]:
-    probable = [] if predictor.task == "regression" else predictor.labels.classes
-    return ["row", "prediction", *(f"p({each})" for each in probable)]
+    return ["row", "prediction", *(f"p({each})" for each in predictor.task.classes)]
 
 
 def _names(predictor: Predictor, opened: Inputs) -> dict[str, str]:
@@ -202,42 +203,32 @@ def _table(
 ) -> pa.Table:
     import pyarrow as pa
 
-    predictions = predictor.predictions_of(outputs)
-    if predictor.task == "multilabel":
-        tally.update(str(each) for some in predictions for each in some)
-        if not nested:
-            predictions = [json.dumps(each, ensure_ascii=False) for each in predictions]
-    elif predictor.task == "classification":
-        tally.update(map(str, predictions))
-    else:
-        # Seven digits are all that float32 has.
-        predictions = [float(f"{each:.7g}") for each in predictions]
+    task = predictor.task
+    predictions = task.predictions(outputs)
     columns: list[Any] = [pa.array(range(first, first + len(outputs)), pa.int64())]
-    columns.append(_predictions(predictor, predictions, nested))
-    if predictor.task != "regression":
-        columns += map(pa.array, predictor.probabilities_of(outputs).round(_DIGITS).T)
+    columns.append(_column(task, predictions, nested))
+    if task.classes:
+        tally.update(map(str, chain(*predictions) if task.many else predictions))
+        columns += map(pa.array, task.probabilities(outputs).round(_DIGITS).T)
     columns += [part.columns.column(theirs) for theirs in names.values() if theirs]
     return pa.table(columns, names=list(names))
 
 
-def _predictions(predictor: Predictor, predictions: list[Any], nested: bool) -> pa.Array:
+def _column(task: Task, predictions: list[Any], nested: bool) -> pa.Array:
     """Return the column; its type is that of the classes, also where a part has no label."""
     import pyarrow as pa
 
-    if predictor.task == "regression":
-        return pa.array(predictions, pa.float64())
-    classes = predictor.labels.classes
-    if any(isinstance(each, str) for each in classes):
+    if not task.classes:
+        # Seven digits are all that float32 has.
+        return pa.array([float(f"{each:.7g}") for each in predictions], pa.float64())
+    if task.many and not nested:
+        return pa.array([json.dumps(each, ensure_ascii=False) for each in predictions], pa.string())
+    if any(isinstance(each, str) for each in task.classes):
         kind = pa.string()
-        if predictor.task == "classification":
-            predictions = list(map(str, predictions))
-        elif nested:
-            predictions = [list(map(str, each)) for each in predictions]
+        predictions = [list(map(str, each)) if task.many else str(each) for each in predictions]
     else:
-        kind = pa.array(classes).type
-    if predictor.task == "multilabel":
-        return pa.array(predictions, pa.list_(kind) if nested else pa.string())
-    return pa.array(predictions, kind)
+        kind = pa.array(task.classes).type
+    return pa.array(predictions, pa.list_(kind) if task.many else kind)
 
 
 def _write(tables: Iterator[pa.Table], names: dict[str, str], path: Path) -> int:

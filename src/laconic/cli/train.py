@@ -200,11 +200,10 @@ def _score(valid: dict[str, Any]) -> str:
 
 def _learns(corpus: Corpus, settings: TrainingConfig) -> str:
     """Say what is learned from what, before it takes long."""
-    from laconic.training.data import Labels
+    from laconic.tasks import task_of
 
-    labels = Labels.of(corpus.labels, settings.task)
-    kinds = "classes" if labels.task == "classification" else "labels"
-    what = f"{labels.task}: {len(labels.classes):,} {kinds}" if labels.classes else labels.task
+    task = task_of(corpus.labels, settings.task)
+    what = f"{task.name}: {len(task.classes):,} {task.things[1]}" if task.things else task.name
     return f"{what}, {how_many(len(corpus), 'document')}"
 
 

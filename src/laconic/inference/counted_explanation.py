@@ -20,7 +20,7 @@ from laconic.inference.predictor import Predictor
 from laconic.ngrams.hashed import CountedText, HashedCounter, portions
 from laconic.nn.bag import NgramBag
 
-__all__ = ["CountedTable", "scored_columns", "spread", "value_function"]
+__all__ = ["CountedTable", "scored_columns", "spread"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _CANDIDATES = 1000  # of each class that are named, of the documents at hand
@@ -39,17 +39,6 @@ class Column:
         text, *others = (spelled(name, alphabet) for name in self.names)
         count = sum(name.count for name in self.names)
         return Phrase(text, self.score, count, _kind(self.is_ngram), tuple(others))
-
-
-def value_function(predictor: Predictor, place: int) -> Callable[[Tensor], Tensor]:
-    """Return the function of outputs [B, outputs] that is explained, [B]; it is linear."""
-    count = predictor.model.config.outputs
-    if predictor.task == "regression":
-        return lambda outputs: outputs[:, place] * predictor.labels.std
-    if predictor.task == "multilabel" or count == 1:
-        return lambda outputs: outputs[:, place]
-    # What speaks for every class alike changes no probability.
-    return lambda outputs: (count * outputs[:, place] - outputs.sum(1)) / (count - 1)
 
 
 def spelled(name: CountedText, alphabet: Alphabet) -> str:
@@ -176,7 +165,7 @@ class CountedTable:
         """Return the mean score of an occurrence of each row, float64 [R]."""
         with torch.no_grad():
             table = self._bag.table[torch.from_numpy(rows).to(self._bag.table.device)]
-            values = value_function(self._predictor, place)(self._bag.scale * table)
+            values = self._predictor.task.value(self._bag.scale * table, place)
         means: Any = values.double().cpu().numpy() * self._weights[rows] / self._counts[rows]
         return cast(Floats, means)
 
@@ -187,11 +176,9 @@ class CountedTable:
         name the best at every time, and some more, for others whose mean falls later.
         """
         wanted: set[int] = set()
-        for place in range(self._predictor.model.config.outputs):
-            means = self._means(rows, place)
-            signs = (1, -1) if self._predictor.task == "regression" else (1,)
-            for sign in signs:
-                wanted.update(rows[np.argsort(-sign * means, kind="stable")[:most]].tolist())
+        for place, sign in self._predictor.task.sides().values():
+            order = np.argsort(-sign * self._means(rows, place), kind="stable")
+            wanted.update(rows[order[:most]].tolist())
         missing = sorted(wanted - self._named.keys())
         if not missing:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -22,7 +23,6 @@ from laconic.inference.counted_explanation import (
     CountedTable,
     scored_columns,
     spread,
-    value_function,
 )
 from laconic.inference.phrase_table import Phrase, PhraseTable, symbol_lengths
 from laconic.inference.predictor import Predictor
@@ -109,9 +109,10 @@ def explain(
 
     >>> from laconic import Codec
     >>> from laconic.nn import GrammarModel, ModelConfig
-    >>> from laconic.training.data import Labels
+    >>> from laconic.tasks import Classification
     >>> model = GrammarModel(ModelConfig(alphabet_size=256, outputs=2, embedding_size=8, width=8))
-    >>> predictor = Predictor(model, Labels.of(["no", "yes"]), Codec(), Alphabet.bytes(), "cpu")
+    >>> task = Classification(("no", "yes"))
+    >>> predictor = Predictor(model, task, Codec(), Alphabet.bytes(), "cpu")
     >>> found = explain(predictor, "so so and so", target="yes")
     >>> [piece.text for piece in found.pieces], found.pieces[0].rule
     (['so ', 'so ', 'a', 'n', 'd', ' ', 'so'], ('so', ' '))
@@ -128,7 +129,7 @@ def explain(
         with torch.no_grad():
             outputs = predictor.model(batch)
         place = _place(predictor, target, outputs)
-        value_of = value_function(predictor, place)
+        value_of = partial(predictor.task.value, place=place)
         scores, nothing = np.zeros(len(grammar.sequence)), torch.zeros_like(outputs)
         if predictor.model.config.reads_sequences:
             scores, nothing = _read(predictor, batch, value_of, method, steps)
@@ -138,18 +139,17 @@ def explain(
             scores = scores + spread(columns, counted, grammar)
             nothing = nothing + predictor.model.bag.bias.detach()
     raw = outputs.float().cpu().numpy()
-    probabilities = None
-    if predictor.task != "regression":
-        numbers = predictor.probabilities_of(raw)[0].tolist()
-        probabilities = dict(zip(predictor.labels.classes, numbers, strict=True))
-    shift = predictor.labels.mean if predictor.task == "regression" else 0.0
+    task, probabilities = predictor.task, None
+    if task.classes:
+        numbers = task.probabilities(raw)[0].tolist()
+        probabilities = dict(zip(task.classes, numbers, strict=True))
     return Explanation(
         pieces=tuple(_pieces(grammar, predictor.alphabet, scores)),
-        target=None if predictor.task == "regression" else predictor.labels.classes[place],
-        prediction=predictor.predictions_of(raw)[0],
+        target=task.classes[place] if task.classes else None,
+        prediction=task.predictions(raw)[0],
         probabilities=probabilities,
-        value=float(value_of(outputs)[0]) + shift,
-        base=float(value_of(nothing)[0]) + shift,
+        value=float(value_of(outputs)[0]) + task.mean,
+        base=float(value_of(nothing)[0]) + task.mean,
         method=method,
         ngrams=tuple(column.phrase(predictor.alphabet) for column in columns),
     )
@@ -205,20 +205,17 @@ def top_phrases(
             for lists in found
         ]
 
-    lists = best(1)
-    if predictor.task == "regression":
-        return {"higher": lists[0], "lower": best(-1)[0]}
-    return dict(zip(predictor.labels.classes, lists, strict=True))
+    sides = predictor.task.sides()
+    lists = {sign: best(sign) for _, sign in sides.values()}
+    return {name: lists[sign][place] for name, (place, sign) in sides.items()}
 
 
 def _place(predictor: Predictor, target: Any, outputs: Tensor) -> int:
-    if predictor.task == "regression":
-        if target is not None:
-            raise InputError("a regression has no classes to explain; leave the target out")
-        return 0
     if target is None:
         return int(outputs[0].argmax())
-    classes = predictor.labels.classes
+    task, classes = predictor.task, predictor.task.classes
+    if not classes:
+        raise InputError(f"a {task.name} has no classes to explain; leave the target out")
     if target not in classes:
         known = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
         raise InputError(f"no class {target!r}; there are {known}")
@@ -326,6 +323,7 @@ def _scored(predictor: Predictor, grammars: Grammars) -> tuple[Floats, npt.NDArr
         with predictor.evaluating(), torch.no_grad():
             inputs = predictor.model.inputs(batch).detach()
             for place in range(outputs):
-                slopes = _slopes(predictor, batch, inputs, value_function(predictor, place))
+                value_of = partial(predictor.task.value, place=place)
+                slopes = _slopes(predictor, batch, inputs, value_of)
                 scores[places, place] = (slopes * inputs).sum(-1).double().cpu().numpy()[mask]
     return scores, hashes

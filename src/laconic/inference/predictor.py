@@ -26,8 +26,8 @@ from laconic.errors import InputError, OutOfMemoryError
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.state_cache import CacheInfo, StateCache
 from laconic.nn import GrammarModel
+from laconic.tasks import Task
 from laconic.training.accelerator import is_want_of_memory
-from laconic.training.data import Labels
 
 __all__ = ["Predictor"]
 
@@ -38,7 +38,7 @@ _CHUNK_LETTERS = 4 << 20  # or fewer, if they have more letters than this
 
 
 class Predictor:
-    """A trained model with all that it takes to ask it: labels, codec, alphabet.
+    """A trained model with all that it takes to ask it: task, codec, alphabet.
 
     Raw texts are compressed as the model's own were. Documents go through in batches of similar
     length, at most `batch_size` of them with `budget` padded symbols in all; one that is longer is
@@ -48,8 +48,10 @@ class Predictor:
     is one; the model moves there.
 
     >>> from laconic.nn import ModelConfig
+    >>> from laconic.tasks import Classification
     >>> model = GrammarModel(ModelConfig(alphabet_size=256, outputs=2, embedding_size=8, width=8))
-    >>> predictor = Predictor(model, Labels.of(["no", "yes"]), Codec(), Alphabet.bytes(), "cpu")
+    >>> task = Classification(("no", "yes"))
+    >>> predictor = Predictor(model, task, Codec(), Alphabet.bytes(), "cpu")
     >>> predictor.probabilities(["to be or not to be", ""]).shape
     (2, 2)
     """
@@ -57,7 +59,7 @@ class Predictor:
     def __init__(
         self,
         model: GrammarModel,
-        labels: Labels,
+        task: Task,
         codec: Codec,
         alphabet: Alphabet,
         device: str = "auto",
@@ -78,7 +80,7 @@ class Predictor:
             raise InputError(f"{workers=} and {cache=} must be at least 0")
         self.device = _device(device)
         self.model = model.to(self.device)
-        self.labels, self.codec, self.alphabet = labels, codec, alphabet
+        self.task, self.codec, self.alphabet = task, codec, alphabet
         self.batch_size, self.budget, self.workers = batch_size, budget, workers
         self._cache = StateCache(cache) if cache else None
         self._reader = model
@@ -95,12 +97,7 @@ class Predictor:
         from laconic.training.run import Run
 
         run = Run.open(folder)
-        return cls(run.model(), run.labels, run.codec, run.alphabet, device, **options)
-
-    @property
-    def task(self) -> str:
-        """The model's task: "classification", "multilabel" or "regression"."""
-        return self.model.config.task
+        return cls(run.model(), run.task, run.codec, run.alphabet, device, **options)
 
     def outputs(self, documents: DocumentSource) -> Floats:
         """Return what the model gives, float32 [N, outputs]: scores, or standardised values.
@@ -116,12 +113,12 @@ class Predictor:
 
         Raises ValueError for a regression, which has none.
         """
-        self._check_probable()
-        return self.probabilities_of(self.outputs(documents))
+        # Without classes it raises at once, and not only after all documents are read.
+        return self.task.probabilities(self.outputs(documents) if self.task.classes else [])
 
     def predict(self, documents: DocumentSource) -> list[Any]:
         """Return the class of each document, the list of its labels, or its value."""
-        return self.predictions_of(self.outputs(documents))
+        return self.task.predictions(self.outputs(documents))
 
     def stream(
         self, chunks: Iterable[Grammars | Sequence[Document] | Sequence[Grammar]]
@@ -136,30 +133,6 @@ class Predictor:
     def grammars(self, documents: DocumentSource) -> Iterator[Grammars]:
         """Yield the documents as grammars, some at a time, compressed as the model's own were."""
         yield from ahead(self._compressed, _numbered(self._chunks(documents)), self.workers)
-
-    def probabilities_of(self, outputs: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the probabilities that outputs stand for, float64 [N, K]."""
-        self._check_probable()
-        scores = np.asarray(outputs, np.float64)
-        if self.task == "multilabel":
-            # Of both signs, this never overflows.
-            return np.exp(-np.logaddexp(0, -scores))
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
-        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
-
-    def predictions_of(self, outputs: npt.ArrayLike) -> list[Any]:
-        """Return the predictions that outputs stand for, as predict does."""
-        scores = np.asarray(outputs)
-        classes = self.labels.classes
-        if self.task == "classification":
-            return [classes[best] for best in scores.argmax(axis=1).tolist()]
-        if self.task == "multilabel":
-            return [[classes[k] for k in np.flatnonzero(row > 0)] for row in scores]
-        return list(self.values_of(scores)[:, 0].tolist())
-
-    def values_of(self, outputs: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return a regression's outputs in the units of its labels, float64 [N, 1]."""
-        return self.labels.restore(outputs)
 
     def compress(self, document: Document | Grammar) -> Grammar:
         """Return the grammar of one document, compressed as the model's own were."""
@@ -192,10 +165,6 @@ class Predictor:
             ) from error
         finally:
             self.model.train(before)
-
-    def _check_probable(self) -> None:
-        if self.task == "regression":
-            raise InputError("a regression has no probabilities; use predict")
 
     def _chunks(self, documents: DocumentSource) -> Iterator[Any]:
         if isinstance(documents, Corpus):

@@ -12,6 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from laconic.errors import InputError
 from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
+from laconic.tasks import TASKS
 
 __all__ = [
     "ModelConfig",
@@ -22,7 +23,6 @@ __all__ = [
     "setting",
 ]
 
-Task = Literal["classification", "multilabel", "regression"]
 _MOST = 1 << 24  # of any size: far more than any model has, and few enough to multiply
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a name"}
 _ENDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
@@ -113,7 +113,7 @@ class ModelConfig(ModelSettings):
 
     alphabet_size: int = field(metadata={"ends": {"least": 1, "most": _MOST}})
     outputs: int = field(metadata={"ends": {"least": 1, "most": _MOST}})
-    task: Task = "classification"
+    task: str = "classification"
     local_rows: int | None = setting(None, "Of local_buckets, those that are learned.", 0)
     ngram_rows: int = setting(0, "Of the columns, those that are learned.", 0)
 
@@ -123,6 +123,8 @@ class ModelConfig(ModelSettings):
         for name, most in tables.items():
             if (rows := getattr(self, name) or 0) > most:
                 raise ModelError(f"{name} must be an integer from 0 to {most}, not {rows}")
+        if self.task not in TASKS:
+            raise ModelError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
         if self.pooling == "last" and self.direction == "backward":
             raise ModelError('pooling "last" of direction "backward" sees one symbol; use "max"')
 

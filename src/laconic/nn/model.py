@@ -9,7 +9,6 @@ from typing import Any, cast
 import torch
 from huggingface_hub import ModelCard, ModelHubMixin
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
 from laconic.batching import Batch
 from laconic.nn import pretrained
@@ -20,6 +19,7 @@ from laconic.nn.levels import compose_levels
 from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.pooling import pooling
 from laconic.nn.sequence_models import sequence_model
+from laconic.tasks import TASKS
 
 __all__ = ["GrammarModel"]
 
@@ -155,12 +155,8 @@ class GrammarModel(nn.Module, ModelHubMixin):
         return scores
 
     def loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """Return the mean loss: cross-entropy, binary cross-entropy, or the squared error."""
-        if self.config.task == "classification":
-            return F.cross_entropy(outputs, labels)
-        if self.config.task == "multilabel":
-            return F.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype))
-        return F.mse_loss(outputs, labels.to(outputs.dtype).view(outputs.shape))
+        """Return the mean loss of the model's task over documents."""
+        return TASKS[self.config.task].losses(outputs, labels).mean()
 
     @classmethod
     def from_pretrained(  # type: ignore[override]

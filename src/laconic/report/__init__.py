@@ -24,7 +24,7 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
     metrics = run.metrics()
     evaluated = [line["valid"] for line in metrics if line.get("valid")]
     about = dict(run.about)
-    about["task"], about["classes"] = run.labels.task, list(run.labels.classes)
+    about["task"], about["classes"] = run.task.name, list(run.task.classes)
     about["codec"], about["alphabet"] = run.codec.name, str(run.alphabet)
     return RunFacts(
         title=title or run.folder.resolve().name,

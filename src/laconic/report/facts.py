@@ -37,7 +37,7 @@ class RunFacts:
       `validation` (documents held out), `letters`, `symbols`, `rules` (sums over all documents),
       `classes` (documents of each).
     - `metrics`: the lines of metrics.jsonl.
-    - `evaluation`: what laconic.training.metrics.evaluate_outputs returned.
+    - `evaluation`: what laconic.tasks.Task.evaluate returned.
     """
 
     title: str

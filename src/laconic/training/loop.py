@@ -19,11 +19,11 @@ from laconic.corpus import Corpus
 from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
+from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for, peak_memory_mb, told_of_memory
 from laconic.training.checkpoint import Position
-from laconic.training.data import Labels, Part, RowSampler, halves
+from laconic.training.data import Part, RowSampler, halves
 from laconic.training.losses import Losses, class_weights, document_losses, losses_of_views
-from laconic.training.metrics import evaluate_outputs, summary
 from laconic.training.new_model import new_model, new_optimizer
 from laconic.training.recorder import Recorder, TrainingError
 from laconic.training.schedule import learning_rate
@@ -57,7 +57,7 @@ class Trained:
     """What came out: the model of the best epoch, and how it went."""
 
     model: GrammarModel
-    labels: Labels
+    task: Task
     history: list[dict[str, Any]]
     """The lines of metrics.jsonl."""
     best_epoch: int
@@ -71,14 +71,14 @@ def train(
     config: TrainingConfig,
     folder: Path | None = None,
     *,
-    labels: Labels | None = None,
+    task: Task | None = None,
     valid: Corpus | GrammarDataset | None = None,
     weights: npt.ArrayLike | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Trained:
-    """Train a model on a corpus, or on a dataset whose numbers `labels` explain.
+    """Train a model on a corpus, or on a dataset whose numbers `task` explains.
 
     `valid` chooses the best epoch, or else the share `holdout` of the source does. `weights` (float
     [N]) are those of the source's documents. With `folder`, a run is written there (laconic.
@@ -92,16 +92,14 @@ def train(
     """
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     device = accelerator.device
-    training, validation, labels = halves(source, valid, labels, config)
-    if labels.task == "classification" and len(labels.classes) < 2:
-        raise TrainingError(f"every document is of class {labels.classes[0]!r}; two are needed")
+    training, validation, task = halves(source, valid, task, config)
     with (
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
         told_of_memory(config),
     ):
         torch.manual_seed(config.seed)
         size = training.dataset.grammars.alphabet_size
-        wanted = config.model_config(size, labels.outputs, labels.task)
+        wanted = config.model_config(size, task.outputs, task.name)
         model = new_model(wanted, training).to(device)
         model.compile_cell = config.compile
         training = training.batched_for(model.config, config.grammar_dropout)
@@ -116,7 +114,7 @@ def train(
             processes=accelerator.num_processes,
             documents=_fewer(config.documents_per_epoch, len(training)),
         )
-        gradients = _gradients(config, accelerator, model, labels, training, weights, sampler)
+        gradients = _gradients(config, accelerator, model, task, training, weights, sampler)
         loader = batches(
             training.dataset,
             RowSampler(sampler, training.rows, config.seed),
@@ -126,10 +124,10 @@ def train(
         # The folder comes last: what is wrong with settings or documents leaves nothing there.
         recorder = Recorder(folder, config, accelerator)
         at = recorder.open(
-            source, training, validation, labels, model, optimizer, resume, notes or {}
+            source, training, validation, task, model, optimizer, resume, notes or {}
         )
         if recorder.finished:
-            return _finished(recorder, model, labels, began, device)
+            return _finished(recorder, model, task, began, device)
         for epoch in range(at.epoch, config.epochs):
             if _out_of_patience(config, at):
                 break
@@ -156,7 +154,7 @@ def train(
                     progress(Progress(epoch + 1, config.epochs, done, steps, losses.mean, rate))
             at = losses.settled(at, at.seconds)
             trained_for = time.perf_counter() - started
-            figures = _validate(model, validation, labels, config, accelerator, epoch)
+            figures = _validate(model, validation, task, config, accelerator, epoch)
             line = {
                 "epoch": epoch + 1,
                 "step": at.step,
@@ -168,14 +166,14 @@ def train(
                 "documents_per_s": (at.documents - known) / trained_for,
                 "peak_memory_mb": peak_memory_mb(device),
             }
-            at = _after_epoch(at, labels, figures)
+            at = _after_epoch(at, task, figures)
             recorder.end_epoch(at, line, model, optimizer)
             if progress:
                 progress(Progress(epoch + 1, config.epochs, steps, steps, losses.mean, rate, line))
         recorder.restore_best(model)
-        figures = _validate(model, validation, labels, config, accelerator, at.epoch - 1)
+        figures = _validate(model, validation, task, config, accelerator, at.epoch - 1)
         recorder.finish({"done": True, "best_epoch": at.best_epoch, "valid": figures})
-        return _finished(recorder, model, labels, began, device)
+        return _finished(recorder, model, task, began, device)
 
 
 def outputs_of(
@@ -221,7 +219,7 @@ def _gradients(
     config: TrainingConfig,
     accelerator: Accelerator,
     model: GrammarModel,
-    labels: Labels,
+    task: Task,
     training: Part,
     weights: npt.ArrayLike | None,
     sampler: LengthSampler,
@@ -233,9 +231,9 @@ def _gradients(
     """
     device, processes = accelerator.device, accelerator.num_processes
     by_class = None
-    if config.class_weights and labels.task == "classification":
-        by_class = class_weights(training.targets, labels.outputs).to(device)
-    losses = document_losses(config, labels, by_class)
+    if config.class_weights and task.weighs:
+        by_class = class_weights(training.targets, task.outputs).to(device)
+    losses = document_losses(config, task, by_class)
     if _can_capture(config, accelerator) and weights is None:
         rows = RowSampler(sampler, training.rows, config.seed).largest()
         return _captured(config, model, losses, training.dataset.__getitems__(rows))
@@ -351,7 +349,7 @@ class _Watched:
 def _validate(
     model: GrammarModel,
     part: Part | None,
-    labels: Labels,
+    task: Task,
     config: TrainingConfig,
     accelerator: Accelerator,
     epoch: int,
@@ -361,18 +359,13 @@ def _validate(
     outputs = outputs_of(model, part, config, accelerator)
     if not np.isfinite(outputs).all():
         raise TrainingError.of_loss(float("nan"), epoch + 1, None)
-    return evaluate_outputs(labels, outputs, part.targets)
+    return task.evaluate(outputs, part.targets)
 
 
-def _after_epoch(at: Position, labels: Labels, figures: dict[str, Any] | None) -> Position:
+def _after_epoch(at: Position, task: Task, figures: dict[str, Any] | None) -> Position:
     """Return the beginning of the next epoch, which knows whether this one was the best."""
-    score: tuple[float, ...]
-    if figures is None:
-        score = (float(at.epoch),)  # without validation, the last one is
-    elif labels.task == "classification":
-        score = figures["accuracy"], -figures["loss"]
-    else:
-        score = (-figures["loss"],)
+    # Without validation, the last one is.
+    score = task.rank(figures) if figures else (float(at.epoch),)
     at = replace(at, epoch=at.epoch + 1, batch=0, loss_sum=0.0, documents=0, seconds=0.0)
     better = at.best_epoch is None or score > at.best
     return replace(at, best_epoch=at.epoch, best=score) if better else at
@@ -385,11 +378,11 @@ def _out_of_patience(config: TrainingConfig, at: Position) -> bool:
 
 
 def _finished(
-    recorder: Recorder, model: GrammarModel, labels: Labels, began: float, device: torch.device
+    recorder: Recorder, model: GrammarModel, task: Task, began: float, device: torch.device
 ) -> Trained:
     best = recorder.history[-1]["best_epoch"]
     seconds = time.perf_counter() - began
-    return Trained(model.eval(), labels, recorder.history, best, seconds, peak_memory_mb(device))
+    return Trained(model.eval(), task, recorder.history, best, seconds, peak_memory_mb(device))
 
 
 def _fewer(wanted: int | None, there: int) -> int | None:

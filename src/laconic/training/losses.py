@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
-from laconic.training.data import Labels
+from laconic.tasks import Task
 from laconic.training.settings import ConfigError, TrainingConfig
 
 __all__ = ["Losses", "class_weights", "document_losses", "losses_of_views"]
@@ -19,35 +19,16 @@ Losses: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """outputs float [B, K], labels [B] or [B, K] to the losses of the documents, float [B]."""
 
 
-def document_losses(config: TrainingConfig, labels: Labels, weights: Tensor | None) -> Losses:
-    """Return the function of training: cross-entropies, or squared errors.
+def document_losses(config: TrainingConfig, task: Task, weights: Tensor | None) -> Losses:
+    """Return the function of training; `weights` (float [K]) are those of classes.
 
-    `weights` (float [K]) are those of classes. With `label_smoothing` s, classes get s / K of each
-    other's labels; of several labels, each moves by s towards 1/2. ConfigError if settings do not
-    fit the labels.
+    ConfigError if settings do not fit the task.
     """
-    smoothing = config.label_smoothing
-    if labels.task == "regression" and smoothing:
-        raise ConfigError("label_smoothing is for classes; leave it out of regression")
-    if labels.task != "classification" and config.class_weights:
-        raise ConfigError(f"class_weights are for classification; leave them out of {labels.task}")
-
-    def classification(outputs: Tensor, targets: Tensor) -> Tensor:
-        losses = F.cross_entropy(outputs, targets, label_smoothing=smoothing, reduction="none")
-        return losses if weights is None else losses * weights[targets]
-
-    def multilabel(outputs: Tensor, targets: Tensor) -> Tensor:
-        wanted = targets.to(outputs.dtype) * (1 - smoothing) + smoothing / 2
-        return F.binary_cross_entropy_with_logits(outputs, wanted, reduction="none").mean(1)
-
-    def regression(outputs: Tensor, targets: Tensor) -> Tensor:
-        return (outputs[:, 0] - targets.to(outputs.dtype)) ** 2
-
-    return {
-        "classification": classification,
-        "multilabel": multilabel,
-        "regression": regression,
-    }[labels.task]
+    if config.label_smoothing and not task.smooths:
+        raise ConfigError(f"label_smoothing is for classes; leave it out of {task.name}")
+    if config.class_weights and not task.weighs:
+        raise ConfigError(f"class_weights are for classification; leave them out of {task.name}")
+    return partial(task.losses, smoothing=config.label_smoothing, weights=weights)
 
 
 def losses_of_views(

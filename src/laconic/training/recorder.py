@@ -25,9 +25,10 @@ from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.files import append_line, sweep
 from laconic.nn import GrammarModel
+from laconic.tasks import Task
 from laconic.training.accelerator import TrainingError, random_states, set_random_states
 from laconic.training.checkpoint import CheckpointError, Position, cut_lines
-from laconic.training.data import Labels, Part
+from laconic.training.data import Part
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
@@ -56,7 +57,7 @@ class Recorder:
         source: Corpus | GrammarDataset,
         training: Part,
         validation: Part | None,
-        labels: Labels,
+        task: Task,
         model: GrammarModel,
         optimizer: torch.optim.Optimizer,
         resume: bool,
@@ -72,7 +73,7 @@ class Recorder:
             raise TypeError("a run needs a corpus: a dataset does not know its codec and alphabet")
         self._wait()
         there = (self._folder / "config.json").exists()
-        about = _about(source, training, validation, labels, model)
+        about = _about(source, training, validation, task, model)
         for name, value in notes.items():
             known = about.get(name)
             about[name] = known | value if isinstance(known, dict) else value
@@ -224,18 +225,18 @@ class Recorder:
 
 
 def _about(
-    corpus: Corpus, training: Part, validation: Part | None, labels: Labels, model: GrammarModel
+    corpus: Corpus, training: Part, validation: Part | None, task: Task, model: GrammarModel
 ) -> dict[str, Any]:
     grammars = training.dataset.grammars
     parts = [training, *([validation] if validation else [])]
     counted: dict[str, int] = {}
-    if labels.task == "classification":
-        counts = np.bincount(np.concatenate([each.targets for each in parts]))
-        counted = {str(labels.classes[k]): int(n) for k, n in enumerate(counts)}
+    strata = task.strata(np.concatenate([each.targets for each in parts]))
+    if strata is not None:
+        counted = {str(task.classes[k]): int(n) for k, n in enumerate(np.bincount(strata))}
     return {
-        "task": labels.task,
-        "classes": list(labels.classes),
-        "labels": labels.to_json(),
+        "task": task.name,
+        "classes": list(task.classes),
+        "labels": task.to_json(),
         **about_corpus(corpus.codec, corpus.alphabet),
         "corpus": {
             "documents": len(grammars),

@@ -14,8 +14,8 @@ from laconic.codecs import Codec
 from laconic.errors import InputError
 from laconic.files import PARTIAL, local_path, read_json, write_json
 from laconic.nn import GrammarModel
+from laconic.tasks import Task, task_from_json
 from laconic.training.checkpoint import Checkpoints
-from laconic.training.data import Labels
 from laconic.training.settings import TrainingConfig
 
 __all__ = ["Run", "RunError", "about_corpus"]
@@ -40,7 +40,7 @@ class Run:
 
     folder: Path
     config: TrainingConfig
-    labels: Labels
+    task: Task
     codec: Codec
     alphabet: Alphabet
     about: dict[str, Any]
@@ -62,14 +62,14 @@ class Run:
             config = TrainingConfig.from_json(read_json(path))
             path = folder / "about.json"
             about = read_json(path)
-            labels = Labels.from_json(about["labels"])
+            task = task_from_json(about["labels"])
             codec = Codec(**about["codec"])
             alphabet = Alphabet.from_json(json.dumps(about["alphabet"]))
         except FileNotFoundError:
             raise RunError(f"{folder} is no whole run: {path.name} is missing") from None
         except (ValueError, TypeError, KeyError) as error:
             raise RunError(f"{path} is damaged: {error}") from None
-        return cls(folder, config, labels, codec, alphabet, about)
+        return cls(folder, config, task, codec, alphabet, about)
 
     @classmethod
     def create(cls, folder: Path, config: TrainingConfig, about: dict[str, Any]) -> Run:

@@ -13,11 +13,11 @@ from laconic.errors import InputError
 from laconic.nn.config import (
     ModelConfig,
     ModelSettings,
-    Task,
     check_names,
     check_settings,
     setting,
 )
+from laconic.tasks import TASKS
 from laconic.training.presets import PRESETS
 
 __all__ = ["ConfigError", "TrainingConfig", "TrainingSettings", "read_toml", "resolve"]
@@ -86,8 +86,9 @@ class TrainingConfig(TrainingSettings):
     laconic.training.settings.ConfigError: epochs must be an integer from 1 to 2147483648, not 0
     """
 
-    task: Literal["auto", "classification", "multilabel", "regression"] = setting(
-        "auto", "auto: regression if labels are fractions, multilabel if lists."
+    task: str = setting(
+        "auto",
+        f"{', '.join(TASKS)}; auto: regression if labels are fractions, multilabel if lists.",
     )
     epochs: int = setting(10, "How often to go through the documents.", 1, _MANY)
     seed: int = setting(0, "Of every random choice.", 0, (1 << 63) - 1)
@@ -96,8 +97,10 @@ class TrainingConfig(TrainingSettings):
 
     def __post_init__(self) -> None:
         check_settings(self, ConfigError)
+        if self.task not in (names := ("auto", *TASKS)):
+            raise ConfigError(f"task must be one of {', '.join(names)}, not {self.task!r}")
 
-    def model_config(self, alphabet_size: int, outputs: int, task: Task) -> ModelConfig:
+    def model_config(self, alphabet_size: int, outputs: int, task: str) -> ModelConfig:
         """Return the settings of the model, for such documents and labels."""
         chosen = {each.name: getattr(self, each.name) for each in fields(ModelSettings)}
         return ModelConfig(alphabet_size=alphabet_size, outputs=outputs, task=task, **chosen)

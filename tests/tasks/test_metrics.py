@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laconic.training.data import Labels
-from laconic.training.metrics import evaluate_outputs, summary
+from laconic.tasks import Classification, Multilabel, Regression, summary
 
-CLASSES = Labels("classification", ("a", "b", "c", "d"))
+CLASSES = Classification(("a", "b", "c", "d"))
 
 
 def of_classes(targets: list[int], predicted: list[int], score: float = 3.0) -> dict[str, Any]:
-    return evaluate_outputs(CLASSES, score * np.eye(4)[predicted], targets)
+    return CLASSES.evaluate(score * np.eye(4)[predicted], targets)
 
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
@@ -68,11 +67,11 @@ def test_classes_by_scikit_learn(rows: list[tuple[int, int]]) -> None:
 
 
 def test_loss_and_calibration() -> None:
-    labels = Labels("classification", ("no", "yes"))
+    task = Classification(("no", "yes"))
     probabilities = np.array([[0.9, 0.1], [0.92, 0.08], [0.3, 0.7], [0.0, 1.0]])
     with np.errstate(divide="ignore"):
         outputs = np.maximum(np.log(probabilities), -1000) + np.array([[5], [-3], [800], [0]])
-    figures = evaluate_outputs(labels, outputs, [0, 1, 1, 1])
+    figures = task.evaluate(outputs, [0, 1, 1, 1])
     assert figures["loss"] == pytest.approx(-np.log([0.9, 0.08, 0.7, 1]).mean())
     bins = figures["calibration"]["bins"]
     assert [each["count"] for each in bins] == [1, 3]
@@ -88,10 +87,10 @@ def test_loss_and_calibration() -> None:
 @given(st.lists(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=3, max_size=3),
                 min_size=1, max_size=12))  # fmt: skip
 def test_several_labels(rows: list[list[tuple[bool, bool]]]) -> None:
-    labels = Labels("multilabel", ("x", "y", "z"))
+    task = Multilabel(("x", "y", "z"))
     pairs = np.array(rows)
     targets, predicted = pairs[:, :, 0].astype(float), pairs[:, :, 1]
-    figures = evaluate_outputs(labels, np.where(predicted, 2.0, -2.0), targets)
+    figures = task.evaluate(np.where(predicted, 2.0, -2.0), targets)
     flat = [tuple(pair) for row in rows for pair in row]
     hits, claimed = flat.count((True, True)), sum(p for _, p in flat)
     there = sum(t for t, _ in flat)
@@ -112,9 +111,9 @@ numbers = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=1
 
 @given(numbers)
 def test_numbers(rows: list[tuple[int, int]]) -> None:
-    labels = Labels("regression", (), mean=10.0, std=2.0)
+    task = Regression(mean=10.0, std=2.0)
     targets, predicted = (np.array(each, float) for each in zip(*rows, strict=True))
-    figures = evaluate_outputs(labels, predicted[:, None], targets)
+    figures = task.evaluate(predicted[:, None], targets)
     errors = [2 * (p - t) for t, p in rows]
     assert figures["mae"] == pytest.approx(sum(map(abs, errors)) / len(rows))
     assert figures["rmse"] == pytest.approx(math.sqrt(sum(e * e for e in errors) / len(rows)))
@@ -138,6 +137,6 @@ def test_numbers(rows: list[tuple[int, int]]) -> None:
 
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match=r"outputs of shape \[2, 3\] for 2 documents and 4"):
-        evaluate_outputs(CLASSES, np.zeros((2, 3)), [0, 1])
+        CLASSES.evaluate(np.zeros((2, 3)), [0, 1])
     with pytest.raises(ValueError, match="no documents"):
-        evaluate_outputs(CLASSES, np.zeros((0, 4)), [])
+        CLASSES.evaluate(np.zeros((0, 4)), [])

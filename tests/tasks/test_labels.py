@@ -1,0 +1,66 @@
+"""Labels of every kind: which task they set, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from laconic.tasks import LabelError, Regression, task_from_json, task_of
+
+
+def test_what_labels_mean() -> None:
+    assert task_of(["b", "a", "ä"]).classes == ("a", "b", "ä")
+    assert task_of([10, "b", 9]).classes == (9, 10, "b")
+    assert task_of(np.array([True, False])).classes == (False, True)
+    assert task_of([3.0, 1.0], "classification").classes == (1, 3)
+    task = task_of([["x"], (), ["y", "x"]])
+    assert task.numbers([["y"], []]).tolist() == [[0, 1], [0, 0]]
+    task = Regression.of(["1.5", "2.5"])
+    assert task.numbers([1.5, 3]).tolist() == [-1, 2]
+    assert task.restore([-1, 2]).tolist() == [1.5, 3]
+    assert task_of([2.0, 2.0]).numbers([2.0]).tolist() == [0]
+    for each in (task, task_of([1, 2]), task_of([["ü"]])):
+        assert task_from_json(json.loads(json.dumps(each.to_json()))) == each
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "told"),
+    [
+        (["a", None], "auto", "document 1: there is no label"),
+        ([1.0, float("nan")], "auto", "document 1: there is no label"),
+        ([1.0, float("inf")], "auto", "document 1: the label is inf"),
+        (["a", "b"], "regression", "document 0: the label is 'a', but should be a number"),
+        ([b"a"], "auto", "document 0: a label is of type bytes"),
+        ([["a"], "b"], "auto", "document 1: the label is a str"),
+        ([1.5], "classification", "type float"),
+        ([[], []], "auto", "is empty"),
+        ([], "auto", "no documents"),
+    ],
+)
+def test_labels_that_cannot_be_learned(values: list[object], task: str, told: str) -> None:
+    with pytest.raises(LabelError, match=told):
+        task_of(values, task)
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["1", "2", "1"], "classification"),
+        (["1.5", "2", "-3e-1"], "regression"),
+        (["1.5", "two"], "classification"),
+        (["1.0", "2.0"], "classification"),
+        ([1, 2], "classification"),
+        ([0.5, 2.0], "regression"),
+        ([["a"], []], "multilabel"),
+    ],
+)
+def test_labels_tell_the_task(values: list[object], task: str) -> None:
+    assert task_of(values).name == task
+
+
+def test_numbers_of_a_csv_are_numbers() -> None:
+    task = task_of(["1.5", "2.5"])
+    assert (task.mean, task.std) == (2.0, 0.5)
+    assert task.numbers(["2.5", "1.5"]).tolist() == [1.0, -1.0]
