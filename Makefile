@@ -48,7 +48,7 @@ python-test: $(VENV)/installed-dev
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 quick-test: $(VENV)/installed-dev
-	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not engine and not browser"
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.compress

@@ -216,6 +216,7 @@ def test_verify_names_the_bad_file(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_output_and_resume_goes_on(tmp_path: Path) -> None:
     documents = samples.load("kjv").train.documents
     source = tmp_path / "in.txt"

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -29,6 +31,7 @@ def test_import_stays_light() -> None:
     assert not loaded & {"torch", "pyarrow", "pandas", "sklearn", "lzma", "rich", "cyclopts"}
 
 
+@pytest.mark.slow
 def test_demo_has_a_row_for_every_sample_and_codec() -> None:
     lines = run("examples/demo.py", "--quick").splitlines()
     rows = {
@@ -50,6 +53,7 @@ def test_demo_has_a_row_for_every_sample_and_codec() -> None:
     assert page.count("<svg") >= 2
 
 
+@pytest.mark.slow
 def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     printed = run("-m", "benchmarks.compress", "--quick", "--json", out)
@@ -69,6 +73,7 @@ def test_docs_show_the_newest_results() -> None:
     run("-m", "benchmarks.report", "--check")
 
 
+@pytest.mark.slow
 def test_benchmark_of_corpora_measures_sizes_and_cost(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     run("-m", "benchmarks.corpus", "--quick", "--json", out)
@@ -81,6 +86,7 @@ def test_benchmark_of_corpora_measures_sizes_and_cost(tmp_path: Path) -> None:
     assert cost["codec_running"] <= cost["codec_threads"] <= cost["workers"] * cost["work"]
 
 
+@pytest.mark.slow
 def test_benchmark_of_ngrams_measures_the_same_matrices(tmp_path: Path) -> None:
     out = tmp_path / "figures.json"
     parts = ("speed", "repeats", "memory")

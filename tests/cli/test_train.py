@@ -160,6 +160,7 @@ def test_corpora_that_do_not_fit(
         assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_errors_are_one_line(folder: Path, tmp_path: Path) -> None:
     corpus = folder / "train.parquet"
     done = run("laconic", "evaluate", corpus, corpus, status=1)
@@ -176,6 +177,7 @@ def test_errors_are_one_line(folder: Path, tmp_path: Path) -> None:
 COUNTING = ["--ngrams", "3", "--ngram-buckets", "5000", "--grammar-dropout", "0.3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sequence", "both"])
 def test_two_processes_are_as_good_as_one(folder: Path, tmp_path: Path, kind: str) -> None:
     """The same global batches give the same weights, and only one process writes and prints."""
@@ -225,6 +227,7 @@ def test_every_command_takes_models_that_count(
     assert "n-grams 1–3" in page
 
 
+@pytest.mark.slow
 def test_what_is_killed_can_go_on() -> None:
     """As `python tools/kill_training.py --times 1`: this seed kills twice, then lets it end."""
     report = kill_training.campaign(times=1, seed=0, documents=60, epochs=2, minutes=("0",))

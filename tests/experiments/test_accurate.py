@@ -25,6 +25,7 @@ def test_page_shows_the_newest_results() -> None:
     assert REPORT.read_text("utf-8") == report(RESULTS)
 
 
+@pytest.mark.slow
 def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PRESETS, "both", PRESETS["both"] | SMALL)
     monkeypatch.chdir(tmp_path)

@@ -158,6 +158,7 @@ def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
     assert parts[0][0] != parts[1][0]
 
 
+@pytest.mark.slow
 def test_a_row_that_was_stopped_goes_on(smoke: Path, tmp_path: Path) -> None:
     [group] = grid.groups(smoke / "grid")
     [row] = grid.chosen(grid.rows([group]), ["bacteria/grc-lzd-0"])
@@ -208,6 +209,7 @@ def test_a_row_that_cannot_be_run_does_not_stop_the_others(
     assert path_of(tmp_path / "results", "kjv", "char_cnn", 0).exists()
 
 
+@pytest.mark.slow
 def test_rows_need_little_to_be_installed() -> None:
     """A machine with a GPU may have torch and little else."""
     absent = ("sklearn", "scipy", "matplotlib", "cyclopts", "rich", "tokenizers", "pandas")

@@ -96,6 +96,7 @@ def test_batch_mates_and_padding_change_nothing(sequence_model: str, pooling: st
     assert (together - alone).abs().max() <= 1e-6
 
 
+@pytest.mark.slow
 def test_batch_mates_change_nothing_at_full_size() -> None:
     documents = samples.load("kjv").train.documents[:40]
     grammars = compress_many(documents, "repair")
@@ -127,6 +128,7 @@ def test_documents_that_differ_only_in_their_grammar_differ_by_design() -> None:
     assert not torch.allclose(both[0], both[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "labels", "outputs"),
     [
@@ -189,6 +191,7 @@ def test_a_copy_is_a_model_of_its_own(compiled: bool, monkeypatch: pytest.Monkey
         assert torch.equal(twin(batch), before)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # torch.compile warns of itself
 def test_a_compiled_cell_gives_the_same() -> None:
     plain, compiled = small_model(), small_model()

@@ -16,6 +16,7 @@ import thrift_integers as thrift
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs limits on memory")
 
 
+@pytest.mark.slow
 @linux
 def test_damage_is_noticed() -> None:
     """As `python tools/corrupt.py --copies 60 --seed 1`; `--copy NUMBER` runs a finding again."""
@@ -70,6 +71,7 @@ def child(pipe, folder):
 """
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize(
     ("how", "found"),

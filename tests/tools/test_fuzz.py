@@ -174,6 +174,7 @@ def test_a_large_alphabet_takes_no_memory(code: str) -> None:
     assert done.returncode == 0, done.stderr[-500:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_fuzz(seed: int) -> None:
     """As `python tools/fuzz.py --seed 1`, which also runs a finding again: `--case NUMBER`."""
@@ -182,6 +183,7 @@ def test_fuzz(seed: int) -> None:
     assert not report.findings, str(report)
 
 
+@pytest.mark.slow
 def test_fuzz_reports_what_kills_its_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """A fuzzer that never finds anything would look just like one that works."""
     script = tmp_path / "fuzz_that_dies.py"

@@ -10,6 +10,7 @@ import kill
 import pytest
 
 
+@pytest.mark.slow
 def test_what_is_killed_can_go_on() -> None:
     """As `python tools/kill.py --times 3 --megabytes 9 --shard 1`."""
     report = kill.campaign(times=3, seed=1, megabytes=9, shard=1)
@@ -17,6 +18,7 @@ def test_what_is_killed_can_go_on() -> None:
     assert report.counts["killed"] + report.counts["ended before it could be killed"] >= 3
 
 
+@pytest.mark.slow
 def test_findings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that never finds anything would look just like one that works."""
     run = kill.start

@@ -299,6 +299,7 @@ def test_views_are_trained_together_and_each_alone(corpus: Corpus) -> None:
         torch.testing.assert_close(weights(trained)[name], weight, atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_a_loss_of_its_own_makes_the_sequence_model_learn(corpus: Corpus) -> None:
     config = replace(COUNTING, model="both", learning_rate=0.02, epochs=15, holdout=0.0)
     numbers = torch.from_numpy(task_of(corpus.labels).numbers(corpus.labels))
@@ -367,6 +368,7 @@ def test_dropped_grammars_are_what_a_step_reads(corpus: Corpus) -> None:
         torch.testing.assert_close(weights(trained)[name], weight, atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_counting_in_bf16_and_with_other_tasks() -> None:
     rng = np.random.default_rng(0)
     shares = rng.random(150)
