@@ -482,6 +482,8 @@ def test_what_is_not_there(tmp_path: Path) -> None:
 def test_formats_by_name(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="Choose with --format"):
         read(put(tmp_path / "a.dat", b"x"))
+    with pytest.raises(ValueError, match="no format 'exe'; choose --format from: csv, tsv, jsonl"):
+        read(tmp_path / "a.dat", ReadOptions(format="exe"))
     put(tmp_path / "a.csv", b"text\nx\n")
     with pytest.raises(ReadError, match=r"mix formats \(1 csv, 1 files\)"):
         read(tmp_path)

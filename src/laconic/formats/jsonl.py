@@ -73,11 +73,12 @@ class JsonlReader:
         """Read one file; blank lines are no documents but count as rows."""
         return read_lines(stream, partial(self._rows, stream.name))
 
-    def _rows(self, file: str, block: bytes, row: int) -> FileRows:
+    def _rows(self, file: str, block: bytes, row: int) -> tuple[int, FileRows]:
+        lines = _lines(block)
         objects: list[Object] = []
         rows: list[int] = []
         rejects: list[Reject] = []
-        for number, line in enumerate(_lines(block), row + 1):
+        for number, line in enumerate(lines, row + 1):
             if not line.strip():
                 continue
             parsed = _parsed(line)
@@ -93,7 +94,7 @@ class JsonlReader:
         except _MISFITS:
             table, rows, more = self._one_by_one(file, objects, rows)
             rejects = sorted(rejects + more, key=lambda reject: reject.row)
-        return FileRows(table, np.array(rows, np.int64), rejects)
+        return len(lines), FileRows(table, np.array(rows, np.int64), rejects)
 
     def _misfit(self, row: Object) -> str | None:
         """Return why a row cannot be a document of this schema, None if it can."""

@@ -41,18 +41,22 @@ def line_blocks(stream: Stream, begun: bytes = b"") -> Iterator[bytes]:
         yield last
 
 
-def read_lines(stream: Stream, rows_of: Callable[[bytes, int], FileRows]) -> Iterator[FileRows]:
+def read_lines(
+    stream: Stream, rows_of: Callable[[bytes, int], tuple[int, FileRows]]
+) -> Iterator[FileRows]:
     """Read the lines of a file: `rows_of` gets a block of them, and the row before the first.
 
-    Where the stream breaks off, the line that it cuts short is rejected.
+    It returns how many lines there are, and their documents. Where the stream breaks off, the line
+    that it cuts short is rejected.
     """
     row, rest = 0, b""
     for block in line_blocks(stream):
         if stream.failure and not block.endswith(b"\n"):
             rest = block
             break
-        yield rows_of(block, row)
-        row += block.count(b"\n") + (not block.endswith(b"\n"))
+        count, read = rows_of(block, row)
+        yield read
+        row += count
     if stream.failure:
         yield FileRows(rejects=[Reject(stream.name, row + 1, stream.failure, shown(rest))])
 
@@ -77,7 +81,7 @@ class LinesReader:
         """Read one file, without a Python loop over its lines."""
         return read_lines(stream, self._rows)
 
-    def _rows(self, block: bytes, row: int) -> FileRows:
+    def _rows(self, block: bytes, row: int) -> tuple[int, FileRows]:
         if self.style["newline"] == "\r\n":
             block = block.replace(b"\r\n", b"\n")
         if not block.endswith(b"\n"):
@@ -87,7 +91,7 @@ class LinesReader:
         offsets[1:] = ends - np.arange(len(ends))  # Where they are once the newlines are gone.
         data = pa.py_buffer(block.translate(None, b"\n"))
         texts = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), data])
-        return FileRows.after(row, pa.table([texts], schema=self.schema))
+        return len(texts), FileRows.after(row, pa.table([texts], schema=self.schema))
 
 
 def _blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,7 @@ def _joined(
     held: list[tuple[str, RowNumbers, pa.Table]], schema: pa.Schema, rejects: list[Reject]
 ) -> RawPart:
     return RawPart(
-        [file for file, rows, _ in held for _ in range(len(rows))],
+        list(chain.from_iterable(repeat(file, len(rows)) for file, rows, _ in held)),
         np.concatenate([np.empty(0, np.int64), *(rows for _, rows, _ in held)]),
         pa.concat_tables([table for _, _, table in held] or [schema.empty_table()]),
         rejects,
