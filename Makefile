@@ -7,13 +7,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CORE := CMakeLists.txt $(wildcard core/*.hpp core/*.cpp bindings/*.hpp bindings/*.cpp)
 CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindings/*.hpp bindings/*.cpp)
 
-.PHONY: help demo check test test-lowest lint types layers core-test python-test quick-test bench docs format clean
+.PHONY: help demo check test test-lowest lint types layers core-test python-test quick-test bench docs stubs format clean
 help:
 	@echo "make demo    install, compress the bundled samples, train on one of them, write a report"
 	@echo "make test    install, then lint, types, layers, C++ and Python tests"
 	@echo "make check   lint, types, layers and the quick Python tests: two minutes"
 	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
 	@echo "make docs    write the tables and pictures that are made from benchmarks/results and experiments/results"
+	@echo "make stubs   write src/laconic/_core.pyi, the types of the compiled core"
 	@echo "make format  format the code;   make clean  remove everything that was made"
 
 demo: $(VENV)/installed
@@ -62,6 +63,9 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.accurate report
+
+stubs: $(VENV)/installed-dev
+	$(BIN)/python tools/make_stubs.py
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff format .

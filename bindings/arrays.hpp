@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "buffer.hpp"
+#include "forest.hpp"
 #include "grammar.hpp"
 
 namespace laconic {
@@ -18,29 +19,56 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 template <class T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Rules = nb::ndarray<const Symbol, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using Array = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// Of the smallest dtype that holds an alphabet: uint8, uint16 or int32.
+using Terminals = nb::ndarray<nb::numpy, nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Pairs = nb::ndarray<nb::numpy, const Symbol, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 std::span<const T> view(const Array<T>& array) {
     return {array.data(), array.shape(0)};
 }
+inline std::span<const Symbol> view(const Pairs& pairs) { return {pairs.data(), 2 * pairs.shape(0)}; }
 
-inline GrammarView view(Symbol alphabet_size, const Rules& rules, const Array<Symbol>& sequence) {
-    return {alphabet_size, {rules.data(), 2 * rules.shape(0)}, view(sequence)};
+// The part of an array that belongs to document i; the offsets have been checked.
+template <class T>
+std::span<const T> part(std::span<const T> all, const Array<std::int64_t>& offsets, std::size_t i,
+                        std::size_t width = 1) {
+    const auto begin = static_cast<std::size_t>(offsets.data()[i]),
+               end = static_cast<std::size_t>(offsets.data()[i + 1]);
+    return all.subspan(width * begin, width * (end - begin));
 }
 
-// Hands a buffer over to NumPy without copying it. Parts of a grammar are read-only for good, since the core
-// trusts them; terminals (Element = T, not const) are the caller's.
-template <class T, class Element = const T>
-nb::object to_numpy(Buffer<T>&& values, std::size_t columns = 1) {
+// Hands a buffer over to NumPy without copying it. What the core trusts is read-only for good; with Element = T, not
+// const, it is the caller's to change.
+template <class Made, class T, class Element>
+Made handed_over(Buffer<T>&& values, std::size_t columns) {
     auto held = std::make_unique<Buffer<T>>(std::move(values));
     held->reserve(1);  // NumPy wants an address even for an empty array
     T* const data = held->data();
     const std::size_t shape[] = {held->size() / columns, columns};
     nb::capsule owner(held.get(), [](void* buffer) noexcept { delete static_cast<Buffer<T>*>(buffer); });
     held.release();
-    return nb::cast(nb::ndarray<nb::numpy, Element>(data, columns == 1 ? 1 : 2, shape, owner));
+    // By way of NumPy's own array, so that whoever asks for it is given the same each time.
+    return nb::cast<Made>(nb::cast(nb::ndarray<nb::numpy, Element>(data, columns == 1 ? 1 : 2, shape, owner)));
+}
+template <class T>
+Array<T> to_numpy(Buffer<T>&& values) {
+    return handed_over<Array<T>, T, const T>(std::move(values), 1);
+}
+template <class T>
+Array<T> to_writeable_numpy(Buffer<T>&& values) {
+    return handed_over<Array<T>, T, T>(std::move(values), 1);
+}
+inline Pairs to_numpy_pairs(Buffer<Symbol>&& values) {
+    return handed_over<Pairs, Symbol, const Symbol>(std::move(values), 2);
+}
+
+// Every call whose time grows with its arrays works in here, so that other Python threads go on.
+template <class Work>
+auto without_gil(Work work) {
+    const nb::gil_scoped_release release;
+    return work();
 }
 
 // Lets Ctrl-C through while other threads work.
@@ -49,26 +77,43 @@ inline void poll_signals() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-// Document i of many, whose offsets have been checked.
-inline GrammarView document(Symbol alphabet_size, const Rules& rules, const Array<std::int64_t>& rule_offsets,
-                            const Array<Symbol>& sequence, const Array<std::int64_t>& sequence_offsets, std::size_t i) {
-    const auto slice = [](const Symbol* data, const Array<std::int64_t>& offsets, std::size_t at, std::size_t width) {
-        const auto begin = static_cast<std::size_t>(offsets.data()[at]),
-                   end = static_cast<std::size_t>(offsets.data()[at + 1]);
-        return std::span<const Symbol>(data + width * begin, width * (end - begin));
-    };
-    return {alphabet_size, slice(rules.data(), rule_offsets, i, 2), slice(sequence.data(), sequence_offsets, i, 1)};
+// Does something to each document; errors name it.
+template <class Work>
+void for_each_document(std::size_t count, Work work) {
+    for (std::size_t i = 0; i < count; ++i) in_document(i, [&] { work(i); });
 }
 
-inline std::vector<GrammarView> documents_of(Symbol alphabet_size, const Rules& rules,
-                                             const Array<std::int64_t>& rule_offsets, const Array<Symbol>& sequence,
-                                             const Array<std::int64_t>& sequence_offsets) {
-    std::vector<GrammarView> documents;
-    for (std::size_t i = 0; i + 1 < rule_offsets.shape(0); ++i)
-        documents.push_back(document(alphabet_size, rules, rule_offsets, sequence, sequence_offsets, i));
-    return documents;
-}
+// What Python holds of one document, of many, and of a forest: arrays that are trusted, since whoever made them has
+// checked them, or will with check().
+struct Grammar {
+    Symbol alphabet_size;
+    Pairs rules;
+    Array<Symbol> sequence;
 
+    GrammarView view() const { return {alphabet_size, laconic::view(rules), laconic::view(sequence)}; }
+};
+
+struct Grammars {
+    Symbol alphabet_size;
+    Pairs rules;
+    Array<std::int64_t> rule_offsets;
+    Array<Symbol> sequence;
+    Array<std::int64_t> sequence_offsets;
+
+    std::size_t count() const { return rule_offsets.shape(0) - 1; }
+    GrammarView operator[](std::size_t i) const {
+        return {alphabet_size, part(view(rules), rule_offsets, i, 2), part(view(sequence), sequence_offsets, i)};
+    }
+    std::vector<GrammarView> views() const {
+        std::vector<GrammarView> views;
+        for (std::size_t i = 0; i < count(); ++i) views.push_back((*this)[i]);
+        return views;
+    }
+};
+
+void bind_grammars(nb::module_& m);
+void bind_files(nb::module_& m);
+void bind_forest(nb::module_& m);
 void bind_ngrams(nb::module_& m);
 
 }  // namespace laconic

@@ -1,5 +1,7 @@
-// The core's n-grams for Python.
+// For Python: counts of n-grams and phrases.
 #include "ngrams.hpp"
+
+#include <nanobind/stl/pair.h>
 
 #include "arrays.hpp"
 #include "hashes.hpp"
@@ -10,10 +12,6 @@ namespace {
 
 // How terminals are read, as NumPy holds it. Sizes have been checked.
 struct LetterArrays {
-    LetterArrays(Array<std::uint32_t> of_terminals, Array<std::uint8_t> are_spaces, Array<std::uint32_t> of_letters,
-                 Array<std::uint32_t> of_other_strand, std::uint32_t of_runs)
-        : letters(of_terminals), spaces(are_spaces), points(of_letters), complements(of_other_strand), blank(of_runs) {}
-
     Array<std::uint32_t> letters;
     Array<std::uint8_t> spaces;
     Array<std::uint32_t> points, complements;
@@ -24,40 +22,50 @@ struct LetterArrays {
     }
 };
 
+struct CountArrays {
+    Array<std::int64_t> indptr;
+    Array<std::int32_t> indices;
+    Array<std::int64_t> data;
+    std::int64_t columns;
+};
+
+// Calls work(), which counts; what it returns is the caller's to change, as scipy does.
+template <class Work>
+CountArrays counted(std::size_t columns, Work work) {
+    SparseCounts counts = without_gil(work);
+    return {to_writeable_numpy(std::move(counts.indptr)), to_writeable_numpy(std::move(counts.indices)),
+            to_writeable_numpy(std::move(counts.data)), static_cast<std::int64_t>(columns)};
+}
+
 // Keeps the arrays that its counter reads.
 class Counter {
 public:
     Counter(const LetterArrays& letters, unsigned low, unsigned high, bool keep)
         : letters_(letters), counter_(letters_.options(low, high), keep) {}
 
-    void add(Symbol alphabet_size, const Rules& rules, const Array<std::int64_t>& rule_offsets,
-             const Array<Symbol>& sequence, const Array<std::int64_t>& sequence_offsets, unsigned threads) {
-        const nb::gil_scoped_release release;
-        counter_.add(documents_of(alphabet_size, rules, rule_offsets, sequence, sequence_offsets),
-                     {threads, poll_signals});
+    void add(const Grammars& grammars, unsigned threads) {
+        without_gil([&] { counter_.add(grammars.views(), {threads, poll_signals}); });
     }
 
-    nb::tuple finish(unsigned threads) {
-        {
-            const nb::gil_scoped_release release;
-            counter_.finish({threads, poll_signals});
-        }
-        return nb::make_tuple(copied(counter_.frequencies()), copied(counter_.totals()));
+    auto finish(unsigned threads) {
+        without_gil([&] { counter_.finish({threads, poll_signals}); });
+        return std::pair(copied(counter_.frequencies()), copied(counter_.totals()));
     }
 
-    nb::tuple spelled(const Array<std::int64_t>& ngrams) const {
-        Spelled result;
-        {
-            const nb::gil_scoped_release release;
-            result = counter_.spelled(view(ngrams));
-        }
-        return nb::make_tuple(to_numpy(std::move(result.points)), to_numpy(std::move(result.offsets)));
+    auto spelled(const Array<std::int64_t>& ngrams) const {
+        Spelled result = without_gil([&] { return counter_.spelled(view(ngrams)); });
+        return std::pair(to_numpy(std::move(result.points)), to_numpy(std::move(result.offsets)));
     }
 
-    nb::tuple matrix(const Array<std::int32_t>& columns, unsigned threads);
+    CountArrays matrix(const Array<std::int32_t>& columns, unsigned threads) {
+        const auto used = std::count_if(columns.data(), columns.data() + columns.shape(0),
+                                        [](std::int32_t column) { return column >= 0; });
+        return counted(static_cast<std::size_t>(used),
+                       [&] { return counter_.matrix(view(columns), {threads, poll_signals}); });
+    }
 
 private:
-    static nb::object copied(std::span<const std::int64_t> values) {
+    static Array<std::int64_t> copied(std::span<const std::int64_t> values) {
         Buffer<std::int64_t> copy;
         copy.append(values.data(), values.size());
         return to_numpy(std::move(copy));
@@ -67,110 +75,87 @@ private:
     NgramCounter counter_;
 };
 
-// The caller's to change, as scipy does.
-nb::tuple arrays_of(SparseCounts&& counts) {
-    return nb::make_tuple(to_numpy<std::int64_t, std::int64_t>(std::move(counts.indptr)),
-                          to_numpy<std::int32_t, std::int32_t>(std::move(counts.indices)),
-                          to_numpy<std::int64_t, std::int64_t>(std::move(counts.data)));
+CountArrays hashed_counts(const Grammars& grammars, const LetterArrays& letters, unsigned low, unsigned high,
+                          std::uint32_t columns, bool alternate_sign, unsigned threads) {
+    return counted(columns, [&] {
+        return count_hashed(letters.options(low, high), grammars.views(), columns, alternate_sign,
+                            {threads, poll_signals});
+    });
 }
 
-nb::tuple Counter::matrix(const Array<std::int32_t>& columns, unsigned threads) {
-    SparseCounts counts;
-    {
-        const nb::gil_scoped_release release;
-        counts = counter_.matrix(view(columns), {threads, poll_signals});
-    }
-    return arrays_of(std::move(counts));
+CountArrays known_counts(const Grammars& grammars, const LetterArrays& letters, unsigned low, unsigned high,
+                         const Array<std::uint32_t>& vocabulary, const Array<std::int64_t>& offsets, unsigned threads) {
+    return counted(offsets.shape(0) - 1, [&] {
+        return count_known(letters.options(low, high), grammars.views(), view(vocabulary), view(offsets),
+                           {threads, poll_signals});
+    });
+}
+
+CountArrays phrase_counts(const Grammars& grammars, unsigned most, std::uint32_t shortest, std::uint32_t longest,
+                          std::uint32_t columns, unsigned threads) {
+    return counted(columns, [&] {
+        return count_phrases({most, shortest, longest, columns}, grammars.views(), {threads, poll_signals});
+    });
+}
+
+struct NamedArrays {
+    Array<std::int32_t> columns;
+    Array<std::int64_t> occurrences;
+    Array<Symbol> terminals;
+    Array<std::int64_t> offsets;
+};
+
+NamedArrays named_phrases(const Grammars& grammars, unsigned most, std::uint32_t shortest, std::uint32_t longest,
+                          std::uint32_t columns, const Array<std::int64_t>& wanted) {
+    NamedPhrases named = without_gil([&] {
+        return name_phrases({most, shortest, longest, columns}, grammars.views(), view(wanted), {1, poll_signals});
+    });
+    return {to_numpy(std::move(named.columns)), to_numpy(std::move(named.occurrences)),
+            to_numpy(std::move(named.terminals)), to_numpy(std::move(named.offsets))};
 }
 
 }  // namespace
 
 void bind_ngrams(nb::module_& m) {
-    nb::class_<LetterArrays>(m, "LetterTable")
-        .def(nb::init<Array<std::uint32_t>, Array<std::uint8_t>, Array<std::uint32_t>, Array<std::uint32_t>,
-                      std::uint32_t>(),
-             "letters"_a, "spaces"_a, "points"_a, "complements"_a, "blank"_a);
-
-    nb::class_<Counter>(m, "NgramCounter")
-        .def(nb::init<const LetterArrays&, unsigned, unsigned, bool>(), "letters"_a, "low"_a, "high"_a, "keep"_a)
-        .def("add", &Counter::add, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a,
-             "threads"_a)
-        .def("finish", &Counter::finish, "threads"_a)
-        .def("spelled", &Counter::spelled, "ngrams"_a)
-        .def("matrix", &Counter::matrix, "columns"_a, "threads"_a);
-
-    m.def(
-        "count_hashed",
-        [](const LetterArrays& letters, unsigned low, unsigned high, Symbol alphabet_size, Rules rules,
-           Array<std::int64_t> rule_offsets, Array<Symbol> sequence, Array<std::int64_t> sequence_offsets,
-           std::uint32_t columns, bool alternate_sign, unsigned threads) {
-            SparseCounts counts;
-            {
-                const nb::gil_scoped_release release;
-                counts = count_hashed(letters.options(low, high),
-                                      documents_of(alphabet_size, rules, rule_offsets, sequence, sequence_offsets),
-                                      columns, alternate_sign, {threads, poll_signals});
-            }
-            return arrays_of(std::move(counts));
-        },
-        "letters"_a, "low"_a, "high"_a, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a,
-        "sequence_offsets"_a, "columns"_a, "alternate_sign"_a, "threads"_a);
-
-    m.def(
-        "count_phrases",
-        [](unsigned most, std::uint32_t shortest, std::uint32_t longest, Symbol alphabet_size, Rules rules,
-           Array<std::int64_t> rule_offsets, Array<Symbol> sequence, Array<std::int64_t> sequence_offsets,
-           std::uint32_t columns, unsigned threads) {
-            SparseCounts counts;
-            {
-                const nb::gil_scoped_release release;
-                counts = count_phrases({most, shortest, longest, columns},
-                                       documents_of(alphabet_size, rules, rule_offsets, sequence, sequence_offsets),
-                                       {threads, poll_signals});
-            }
-            return arrays_of(std::move(counts));
-        },
-        "most"_a, "shortest"_a, "longest"_a, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a,
-        "sequence_offsets"_a, "columns"_a, "threads"_a);
-
-    m.def(
-        "name_phrases",
-        [](unsigned most, std::uint32_t shortest, std::uint32_t longest, Symbol alphabet_size, Rules rules,
-           Array<std::int64_t> rule_offsets, Array<Symbol> sequence, Array<std::int64_t> sequence_offsets,
-           std::uint32_t columns, Array<std::int64_t> wanted) {
-            NamedPhrases named;
-            {
-                const nb::gil_scoped_release release;
-                named = name_phrases({most, shortest, longest, columns},
-                                     documents_of(alphabet_size, rules, rule_offsets, sequence, sequence_offsets),
-                                     view(wanted), {1, poll_signals});
-            }
-            return nb::make_tuple(to_numpy(std::move(named.columns)), to_numpy(std::move(named.occurrences)),
-                                  to_numpy(std::move(named.terminals)), to_numpy(std::move(named.offsets)));
-        },
-        "most"_a, "shortest"_a, "longest"_a, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a,
-        "sequence_offsets"_a, "columns"_a, "wanted"_a);
-
     nb::dict hashes;
     for (const HashName& hash : kHashes) hashes[hash.of] = hash.name;
     m.attr("HASHES") = hashes;
 
-    m.def(
-        "count_known",
-        [](const LetterArrays& letters, unsigned low, unsigned high, Symbol alphabet_size, Rules rules,
-           Array<std::int64_t> rule_offsets, Array<Symbol> sequence, Array<std::int64_t> sequence_offsets,
-           Array<std::uint32_t> vocabulary, Array<std::int64_t> offsets, unsigned threads) {
-            SparseCounts counts;
-            {
-                const nb::gil_scoped_release release;
-                counts = count_known(letters.options(low, high),
-                                     documents_of(alphabet_size, rules, rule_offsets, sequence, sequence_offsets),
-                                     view(vocabulary), view(offsets), {threads, poll_signals});
-            }
-            return arrays_of(std::move(counts));
-        },
-        "letters"_a, "low"_a, "high"_a, "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a,
-        "sequence_offsets"_a, "vocabulary"_a, "offsets"_a, "threads"_a);
+    nb::class_<CountArrays>(m, "Counts",
+                            R"(A sparse matrix, document by column, in CSR form; columns ascend in every row.
+
+Row i has the counts data[indptr[i]:indptr[i + 1]] in the columns of the same slice of indices.)")
+        .def(nb::init<Array<std::int64_t>, Array<std::int32_t>, Array<std::int64_t>, std::int64_t>(), "indptr"_a,
+             "indices"_a, "data"_a, "columns"_a)
+        .def_ro("indptr", &CountArrays::indptr, "int64 [B + 1].")
+        .def_ro("indices", &CountArrays::indices, "int32 [nnz].")
+        .def_ro("data", &CountArrays::data, "int64 [nnz].")
+        .def_ro("columns", &CountArrays::columns, "The number of columns.");
+
+    nb::class_<LetterArrays>(m, "LetterTable", "How terminals are read as letters; see core/windows.hpp.")
+        .def(nb::init<Array<std::uint32_t>, Array<std::uint8_t>, Array<std::uint32_t>, Array<std::uint32_t>,
+                      std::uint32_t>(),
+             "letters"_a, "spaces"_a, "points"_a, "complements"_a, "blank"_a);
+
+    nb::class_<Counter>(m, "NgramCounter", "Learns which n-grams there are; see core/ngrams.hpp.")
+        .def(nb::init<const LetterArrays&, unsigned, unsigned, bool>(), "letters"_a, "low"_a, "high"_a, "keep"_a)
+        .def("add", &Counter::add, "grammars"_a, "threads"_a)
+        .def("finish", &Counter::finish, "threads"_a, "Frequencies and totals of all n-grams.")
+        .def("spelled", &Counter::spelled, "ngrams"_a, "Code points of n-grams, and offsets.")
+        .def("matrix", &Counter::matrix, "columns"_a, "threads"_a);
+
+    m.def("count_hashed", hashed_counts, "grammars"_a, "letters"_a, "low"_a, "high"_a, "columns"_a, "alternate_sign"_a,
+          "threads"_a);
+    m.def("count_known", known_counts, "grammars"_a, "letters"_a, "low"_a, "high"_a, "vocabulary"_a, "offsets"_a,
+          "threads"_a);
+    m.def("count_phrases", phrase_counts, "grammars"_a, "most"_a, "shortest"_a, "longest"_a, "columns"_a, "threads"_a);
+
+    nb::class_<NamedArrays>(m, "NamedPhrases", "Phrase k is terminals[offsets[k]:offsets[k + 1]].")
+        .def_ro("columns", &NamedArrays::columns)
+        .def_ro("occurrences", &NamedArrays::occurrences)
+        .def_ro("terminals", &NamedArrays::terminals)
+        .def_ro("offsets", &NamedArrays::offsets);
+    m.def("name_phrases", named_phrases, "grammars"_a, "most"_a, "shortest"_a, "longest"_a, "columns"_a, "wanted"_a);
 }
 
 }  // namespace laconic

@@ -1,6 +1,7 @@
 #include "forest.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "hashes.hpp"
 
@@ -51,20 +52,18 @@ void Planter::add_document(const GrammarView& document, bool merge) {
 
 void Planter::sort_by_level(Symbol alphabet_size, Forest& out) {
     const std::size_t count = levels_.size();
-    out.level_ends.clear();
+    Buffer<std::int64_t>& ends = out.level_offsets;  // level l ends at ends[l + 1]
+    ends.clear();
+    ends.push_back(0);
+    const auto after = [](std::int32_t level) { return static_cast<std::size_t>(level) + 1; };
     for (std::int32_t level : levels_) {
-        while (out.level_ends.size() <= static_cast<std::size_t>(level)) out.level_ends.push_back(0);
-        ++out.level_ends[static_cast<std::size_t>(level)];
+        while (ends.size() <= after(level)) ends.push_back(0);
+        ++ends[after(level)];
     }
     std::int64_t total = 0;
-    for (std::int64_t& end : out.level_ends) {  // where levels begin, for now
-        const std::int64_t size = end;
-        end = total;
-        total += size;
-    }
+    for (std::int64_t& end : ends) total += std::exchange(end, total);  // where levels begin, for now
     final_.renew(count);
-    for (std::size_t i = 0; i < count; ++i)
-        final_[i] = alphabet_size + static_cast<Symbol>(out.level_ends[static_cast<std::size_t>(levels_[i])]++);
+    for (std::size_t i = 0; i < count; ++i) final_[i] = alphabet_size + static_cast<Symbol>(ends[after(levels_[i])]++);
     const auto number = [&](Symbol node) {
         return node < alphabet_size ? node : final_[static_cast<std::size_t>(node - alphabet_size)];
     };

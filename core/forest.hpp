@@ -11,11 +11,11 @@
 namespace laconic {
 
 // Nodes 0 … alphabet_size-1 are the terminals; node alphabet_size + i has the operands children[2i] and children[2i+1],
-// smaller nodes both. Level l has the nodes level_ends[l-1] … level_ends[l]-1 (0 before the first), counted from the
-// first that is no terminal; all its operands are terminals or of levels before it, one at least of the level before.
+// smaller nodes both. Level l has the nodes level_offsets[l] … level_offsets[l+1]-1, counted from the first that is no
+// terminal; all its operands are terminals or of levels before it, one at least of the level before.
 struct Forest {
     Buffer<Symbol> children;
-    Buffer<std::int64_t> level_ends;
+    Buffer<std::int64_t> level_offsets;
     Buffer<Symbol> sequence;       // of all documents, end to end, in nodes
     Buffer<std::int64_t> lengths;  // by node: terminals that it stands for; 2^63 - 1 means more
     Buffer<std::uint64_t> hashes;  // by node: of those terminals alone, the same in every batch

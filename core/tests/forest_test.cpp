@@ -45,7 +45,8 @@ void check_batches() {
             const std::size_t nodes = forest.children.size() / 2;
             const std::size_t all = static_cast<std::size_t>(letters) + nodes;
             CHECK(forest.lengths.size() == all && forest.hashes.size() == all, input);
-            CHECK(nodes == 0 || forest.level_ends[forest.level_ends.size() - 1] == static_cast<std::int64_t>(nodes),
+            CHECK(forest.level_offsets[0] == 0 &&
+                      forest.level_offsets[forest.level_offsets.size() - 1] == static_cast<std::int64_t>(nodes),
                   input);
         }
     }

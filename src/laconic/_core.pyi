@@ -1,19 +1,57 @@
-"""The compiled core (bindings/core.cpp). Arrays are C-contiguous; nothing here is public."""
+"""The compiled core. Arrays are C-contiguous; nothing here is public.
 
-from typing import Any, TypeAlias
+Written by `make stubs` from bindings/: change it there.
+"""
 
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
-_Symbols: TypeAlias = npt.NDArray[np.int32]
-_Longs: TypeAlias = npt.NDArray[np.int64]
-_Letters: TypeAlias = npt.NDArray[np.uint32]
+import numpy
+from numpy.typing import NDArray
+
+class Grammar:
+    """One grammar. Its arrays are trusted once check() has passed."""
+
+    def __init__(
+        self, alphabet_size: int, rules: NDArray[numpy.int32], sequence: NDArray[numpy.int32]
+    ) -> None: ...
+    def check(self) -> None: ...
+    def depths(self) -> NDArray[numpy.int32]: ...
+    def expanded_lengths(self) -> NDArray[numpy.int64]: ...
+    def occurrences(self) -> NDArray[numpy.int64]: ...
+    def starts(self, lengths: NDArray[numpy.int64]) -> NDArray[numpy.int64]: ...
+    def expand(
+        self, lengths: NDArray[numpy.int64], starts: NDArray[numpy.int64], begin: int, end: int
+    ) -> NDArray[numpy.integer[Any]]: ...
+
+class Grammars:
+    """Grammars of many documents, end to end. Their arrays are trusted once check() has passed."""
+
+    def __init__(
+        self,
+        alphabet_size: int,
+        rules: NDArray[numpy.int32],
+        rule_offsets: NDArray[numpy.int64],
+        sequence: NDArray[numpy.int32],
+        sequence_offsets: NDArray[numpy.int64],
+    ) -> None: ...
+    @property
+    def alphabet_size(self) -> int: ...
+    @property
+    def rules(self) -> NDArray[numpy.int32]: ...
+    @property
+    def rule_offsets(self) -> NDArray[numpy.int64]: ...
+    @property
+    def sequence(self) -> NDArray[numpy.int32]: ...
+    @property
+    def sequence_offsets(self) -> NDArray[numpy.int64]: ...
+    def check(self) -> None: ...
+    def expanded_lengths(self) -> NDArray[numpy.int64]: ...
 
 CODECS: dict[str, tuple[str, ...]]
 
 def compress_many(
-    text: npt.NDArray[np.integer[Any]],
-    offsets: _Longs,
+    text: NDArray[numpy.integer[Any]],
+    offsets: NDArray[numpy.int64],
     alphabet_size: int,
     codec: str,
     min_count: int,
@@ -21,171 +59,191 @@ def compress_many(
     max_expansion: int,
     letters_known: bool,
     threads: int,
-) -> tuple[_Symbols, _Longs, _Symbols, _Longs]: ...
-def check(alphabet_size: int, rules: _Symbols, sequence: _Symbols) -> None: ...
-def check_many(
-    alphabet_size: int,
-    rules: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-) -> None: ...
-def expanded_lengths(alphabet_size: int, rules: _Symbols) -> _Longs: ...
-def starts(alphabet_size: int, sequence: _Symbols, lengths: _Longs) -> _Longs: ...
-def expanded_lengths_many(
-    alphabet_size: int,
-    rules: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-) -> _Longs: ...
-def pack_many(
-    alphabet_size: int,
-    rules: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-    sort: bool,
-) -> tuple[_Symbols, _Longs, _Symbols, _Symbols, _Symbols]: ...
-def unpack_many(
-    alphabet_size: int,
-    letters: _Symbols,
-    letter_offsets: _Longs,
-    left: _Symbols,
-    right: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-) -> tuple[_Symbols, _Symbols]: ...
-def learn_compact(
-    alphabet_size: int,
-    letters: _Symbols,
-    letter_offsets: _Longs,
-    left: _Symbols,
-    right: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-) -> npt.NDArray[np.uint16]: ...
+) -> Grammars: ...
+
+class PackedGrammars:
+    """Grammars of many documents as they lie in files, laid end to end. Offsets are trusted."""
+
+    def __init__(
+        self,
+        letters: NDArray[numpy.int32],
+        letter_offsets: NDArray[numpy.int64],
+        left: NDArray[numpy.int32],
+        right: NDArray[numpy.int32],
+        rule_offsets: NDArray[numpy.int64],
+        sequence: NDArray[numpy.int32],
+        sequence_offsets: NDArray[numpy.int64],
+    ) -> None: ...
+    @property
+    def letters(self) -> NDArray[numpy.int32]: ...
+    @property
+    def letter_offsets(self) -> NDArray[numpy.int64]: ...
+    @property
+    def left(self) -> NDArray[numpy.int32]: ...
+    @property
+    def right(self) -> NDArray[numpy.int32]: ...
+    @property
+    def rule_offsets(self) -> NDArray[numpy.int64]: ...
+    @property
+    def sequence(self) -> NDArray[numpy.int32]: ...
+    @property
+    def sequence_offsets(self) -> NDArray[numpy.int64]: ...
+
+def pack(grammars: Grammars, sort: bool) -> PackedGrammars: ...
+def unpack(packed: PackedGrammars, alphabet_size: int) -> Grammars: ...
+def learn_compact(packed: PackedGrammars, alphabet_size: int) -> NDArray[numpy.uint16]: ...
 def encode_compact(
-    alphabet_size: int,
-    model: npt.NDArray[np.uint16],
-    letters: _Symbols,
-    letter_offsets: _Longs,
-    left: _Symbols,
-    right: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-) -> tuple[npt.NDArray[np.uint8], _Longs]: ...
+    packed: PackedGrammars, alphabet_size: int, model: NDArray[numpy.uint16]
+) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64]]: ...
 def decode_compact(
+    codes: NDArray[numpy.uint8],
+    offsets: NDArray[numpy.int64],
     alphabet_size: int,
-    model: npt.NDArray[np.uint16],
-    codes: npt.NDArray[np.uint8],
-    offsets: _Longs,
-) -> tuple[_Symbols, _Longs, _Symbols, _Symbols, _Longs, _Symbols, _Longs]: ...
-def plant(
-    alphabet_size: int,
-    rules: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-    merge: bool,
-) -> tuple[_Symbols, _Longs, _Symbols, _Longs, npt.NDArray[np.uint64]]: ...
-def ngrams_in_place(
-    alphabet_size: int,
-    children: _Symbols,
-    sequence: _Symbols,
-    offsets: _Longs,
-    longest: int,
-    buckets: int,
-) -> tuple[_Symbols, npt.NDArray[np.int32], _Longs, npt.NDArray[np.int32]]: ...
-def depths(alphabet_size: int, rules: _Symbols) -> npt.NDArray[np.int32]: ...
-def occurrences(alphabet_size: int, rules: _Symbols, sequence: _Symbols) -> _Longs: ...
-def expand(
-    alphabet_size: int,
-    rules: _Symbols,
-    sequence: _Symbols,
-    lengths: _Longs,
-    starts: _Longs,
-    begin: int,
-    end: int,
-) -> npt.NDArray[np.integer[Any]]: ...
+    model: NDArray[numpy.uint16],
+) -> PackedGrammars: ...
+
+class Forest:
+    """The arrays of a laconic.forest.Forest, which has more to say of them."""
+
+    def __init__(self, grammars: Grammars, merge: bool) -> None: ...
+    @property
+    def alphabet_size(self) -> int: ...
+    @property
+    def children(self) -> NDArray[numpy.int32]: ...
+    @property
+    def level_offsets(self) -> NDArray[numpy.int64]: ...
+    @property
+    def sequence(self) -> NDArray[numpy.int32]: ...
+    @property
+    def sequence_offsets(self) -> NDArray[numpy.int64]: ...
+    @property
+    def lengths(self) -> NDArray[numpy.int64]: ...
+    @property
+    def hashes(self) -> NDArray[numpy.uint64]: ...
+
+class PlacedNgrams:
+    """N-grams of a forest's documents, hashed to buckets: entries of nodes, and of places.
+
+    A node has those that straddle its two operands, a terminal itself: with its operands' they are
+    all that it stands for. A place of a sequence has those that begin before it and end in its
+    symbol. Place t of document d is numbered t * documents + d.
+    """
+
+    @property
+    def nodes(self) -> NDArray[numpy.int32]:
+        """int32 [K], ascending."""
+
+    @property
+    def node_buckets(self) -> NDArray[numpy.int32]:
+        """int32 [K]."""
+
+    @property
+    def places(self) -> NDArray[numpy.int64]:
+        """int64 [L]."""
+
+    @property
+    def place_buckets(self) -> NDArray[numpy.int32]:
+        """int32 [L]."""
+
+def place_ngrams(forest: Forest, longest: int, buckets: int) -> PlacedNgrams: ...
 
 HASHES: dict[str, str]
 
-class LetterTable:
+class Counts:
+    """A sparse matrix, document by column, in CSR form; columns ascend in every row.
+
+    Row i has the counts data[indptr[i]:indptr[i + 1]] in the columns of the same slice of indices.
+    """
+
     def __init__(
         self,
-        letters: _Letters,
-        spaces: npt.NDArray[np.uint8],
-        points: _Letters,
-        complements: _Letters,
+        indptr: NDArray[numpy.int64],
+        indices: NDArray[numpy.int32],
+        data: NDArray[numpy.int64],
+        columns: int,
+    ) -> None: ...
+    @property
+    def indptr(self) -> NDArray[numpy.int64]:
+        """int64 [B + 1]."""
+
+    @property
+    def indices(self) -> NDArray[numpy.int32]:
+        """int32 [nnz]."""
+
+    @property
+    def data(self) -> NDArray[numpy.int64]:
+        """int64 [nnz]."""
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+
+class LetterTable:
+    """How terminals are read as letters; see core/windows.hpp."""
+
+    def __init__(
+        self,
+        letters: NDArray[numpy.uint32],
+        spaces: NDArray[numpy.uint8],
+        points: NDArray[numpy.uint32],
+        complements: NDArray[numpy.uint32],
         blank: int,
     ) -> None: ...
 
 class NgramCounter:
+    """Learns which n-grams there are; see core/ngrams.hpp."""
+
     def __init__(self, letters: LetterTable, low: int, high: int, keep: bool) -> None: ...
-    def add(
-        self,
-        alphabet_size: int,
-        rules: _Symbols,
-        rule_offsets: _Longs,
-        sequence: _Symbols,
-        sequence_offsets: _Longs,
-        threads: int,
-    ) -> None: ...
-    def finish(self, threads: int) -> tuple[_Longs, _Longs]: ...
-    def spelled(self, ngrams: _Longs) -> tuple[_Letters, _Longs]: ...
-    def matrix(self, columns: _Symbols, threads: int) -> tuple[_Longs, _Symbols, _Longs]: ...
+    def add(self, grammars: Grammars, threads: int) -> None: ...
+    def finish(self, threads: int) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
+        """Frequencies and totals of all n-grams."""
+
+    def spelled(
+        self, ngrams: NDArray[numpy.int64]
+    ) -> tuple[NDArray[numpy.uint32], NDArray[numpy.int64]]:
+        """Code points of n-grams, and offsets."""
+
+    def matrix(self, columns: NDArray[numpy.int32], threads: int) -> Counts: ...
 
 def count_hashed(
+    grammars: Grammars,
     letters: LetterTable,
     low: int,
     high: int,
-    alphabet_size: int,
-    rules: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
     columns: int,
     alternate_sign: bool,
     threads: int,
-) -> tuple[_Longs, _Symbols, _Longs]: ...
-def count_phrases(
-    most: int,
-    shortest: int,
-    longest: int,
-    alphabet_size: int,
-    rules: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-    columns: int,
-    threads: int,
-) -> tuple[_Longs, _Symbols, _Longs]: ...
-def name_phrases(
-    most: int,
-    shortest: int,
-    longest: int,
-    alphabet_size: int,
-    rules: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-    columns: int,
-    wanted: _Longs,
-) -> tuple[_Symbols, _Longs, _Symbols, _Longs]: ...
+) -> Counts: ...
 def count_known(
+    grammars: Grammars,
     letters: LetterTable,
     low: int,
     high: int,
-    alphabet_size: int,
-    rules: _Symbols,
-    rule_offsets: _Longs,
-    sequence: _Symbols,
-    sequence_offsets: _Longs,
-    vocabulary: _Letters,
-    offsets: _Longs,
+    vocabulary: NDArray[numpy.uint32],
+    offsets: NDArray[numpy.int64],
     threads: int,
-) -> tuple[_Longs, _Symbols, _Longs]: ...
+) -> Counts: ...
+def count_phrases(
+    grammars: Grammars, most: int, shortest: int, longest: int, columns: int, threads: int
+) -> Counts: ...
+
+class NamedPhrases:
+    """Phrase k is terminals[offsets[k]:offsets[k + 1]]."""
+
+    @property
+    def columns(self) -> NDArray[numpy.int32]: ...
+    @property
+    def occurrences(self) -> NDArray[numpy.int64]: ...
+    @property
+    def terminals(self) -> NDArray[numpy.int32]: ...
+    @property
+    def offsets(self) -> NDArray[numpy.int64]: ...
+
+def name_phrases(
+    grammars: Grammars,
+    most: int,
+    shortest: int,
+    longest: int,
+    columns: int,
+    wanted: NDArray[numpy.int64],
+) -> NamedPhrases: ...

@@ -14,7 +14,7 @@ from laconic import _core
 from laconic.alphabet import BYTES_LIKE, Alphabet, Document, Symbols, as_alphabet
 from laconic.arrays import alphabet_size_of
 from laconic.errors import GrammarError, InputError
-from laconic.grammar import Grammar, Grammars, trusted_grammars
+from laconic.grammar import Grammar, Grammars, grammars_of
 
 __all__ = ["CODECS", "Codec", "compress", "compress_many"]
 
@@ -159,7 +159,7 @@ def compress_symbols(
     threads: int,
 ) -> Grammars:
     """Return the grammars of symbols[offsets[i]:offsets[i + 1]], as compress_many does."""
-    arrays = _core.compress_many(
+    made = _core.compress_many(
         symbols,
         offsets,
         alphabet_size,
@@ -170,7 +170,7 @@ def compress_symbols(
         codec.letters == "known",
         threads,
     )
-    return trusted_grammars(alphabet_size, *arrays)
+    return grammars_of(made)
 
 
 def as_codec(codec: CodecName | Codec, options: Options) -> Codec:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-import numpy as np
-import numpy.typing as npt
-
 from laconic import _core
-from laconic.arrays import Int32s, Int64s, frozen
 from laconic.grammar import Grammars
 from laconic.show import how_many
 
 __all__ = ["Forest", "plant"]
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class Forest:
+class Forest(_core.Forest):
     """Rules of many documents, equal ones merged, sorted by level; sequences over its nodes.
 
     Nodes 0..alphabet_size-1 are the terminals. Node alphabet_size + i has two smaller nodes as its
@@ -29,14 +23,6 @@ class Forest:
     By node, `lengths` (int64 [alphabet_size + M]) says for how many terminals it stands, and
     `hashes` (uint64, as many) depends on those terminals alone. All arrays are read-only.
     """
-
-    alphabet_size: int
-    children: Int32s
-    level_offsets: Int64s
-    sequence: Int32s
-    sequence_offsets: Int64s
-    lengths: Int64s
-    hashes: npt.NDArray[np.uint64]
 
     @cached_property
     def levels(self) -> list[slice]:
@@ -68,21 +54,4 @@ def plant(grammars: Grammars, merge: bool = True) -> Forest:
     >>> forest.children.tolist(), forest.sequence.tolist()
     ([[97, 98]], [256, 256, 120, 256, 256, 256])
     """
-    children, level_ends, sequence, lengths, hashes = _core.plant(
-        grammars.alphabet_size,
-        grammars.rules,
-        grammars.rule_offsets,
-        grammars.sequence,
-        grammars.sequence_offsets,
-        merge,
-    )
-    level_offsets = frozen(np.concatenate([np.zeros(1, np.int64), level_ends]))
-    return Forest(
-        grammars.alphabet_size,
-        children,
-        level_offsets,
-        sequence,
-        grammars.sequence_offsets,
-        lengths,
-        hashes,
-    )
+    return Forest(grammars.core, merge)

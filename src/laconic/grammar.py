@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import index
 from typing import Any, TextIO, overload
@@ -58,8 +58,13 @@ class Grammar:
             rules=pairs(rules),
             sequence=row(sequence, "sequence", np.int32),
         )
-        _core.check(self.alphabet_size, self.rules, self.sequence)
+        self.core.check()
         _ = self._starts  # A document too long to count is refused here, not at first use.
+
+    @cached_property
+    def core(self) -> _core.Grammar:
+        """The grammar as the core takes it."""
+        return _core.Grammar(self.alphabet_size, self.rules, self.sequence)
 
     @property
     def expanded_length(self) -> int:
@@ -69,17 +74,17 @@ class Grammar:
     @cached_property
     def depths(self) -> Int32s:
         """The height of each rule's derivation tree, int32 [R]: 1 for a rule over two terminals."""
-        return frozen(_core.depths(self.alphabet_size, self.rules))
+        return self.core.depths()
 
     @cached_property
     def expanded_lengths(self) -> Int64s:
         """The number of terminals that each rule stands for, int64 [R]; 2^63 - 1 means more."""
-        return frozen(_core.expanded_lengths(self.alphabet_size, self.rules))
+        return self.core.expanded_lengths()
 
     @cached_property
     def occurrences(self) -> Int64s:
         """How often each rule occurs in the derivation of the document, int64 [R]."""
-        return frozen(_core.occurrences(self.alphabet_size, self.rules, self.sequence))
+        return self.core.occurrences()
 
     def levels(self) -> list[Int32s]:
         """Return the rules that can be computed together, level by level (the paper's Algorithm 1).
@@ -116,15 +121,7 @@ class Grammar:
         i, j = index(i), index(j)
         if not 0 <= i <= j <= self.expanded_length:
             raise IndexError(f"[{i}:{j}] is not within the {self.expanded_length} terminals")
-        return _core.expand(
-            self.alphabet_size,
-            self.rules,
-            self.sequence,
-            self.expanded_lengths,
-            self._starts,
-            i,
-            j,
-        )
+        return self.core.expand(self.expanded_lengths, self._starts, i, j)
 
     def text(self, alphabet: str | Alphabet = "bytes", limit: int | None = _EXPANSION_LIMIT) -> str:
         """Return the document as str; AlphabetError if it is no text, GrammarError past `limit`."""
@@ -201,7 +198,7 @@ class Grammar:
 
     @cached_property
     def _starts(self) -> Int64s:
-        return _core.starts(self.alphabet_size, self.sequence, self.expanded_lengths)
+        return self.core.starts(self.expanded_lengths)
 
     def _alphabet(self, alphabet: str | Alphabet) -> Alphabet:
         alphabet = as_alphabet(alphabet)
@@ -257,7 +254,7 @@ class Grammars:
                 f"rule_offsets are for {len(self.rule_offsets) - 1} documents, "
                 f"sequence_offsets for {len(self.sequence_offsets) - 1}"
             )
-        _core.check_many(*self._arrays())
+        self.core.check()
         _ = self.expanded_lengths  # As in Grammar: a document too long to count is refused here.
 
     @classmethod
@@ -285,9 +282,14 @@ class Grammars:
         )
 
     @cached_property
+    def core(self) -> _core.Grammars:
+        """The grammars as the core takes them."""
+        return _core.Grammars(*self._fields())
+
+    @cached_property
     def expanded_lengths(self) -> Int64s:
         """The number of terminals of each document, int64 [N]."""
-        return frozen(_core.expanded_lengths_many(*self._arrays()))
+        return self.core.expanded_lengths()
 
     @property
     def packed_bits(self) -> Int64s:
@@ -341,28 +343,16 @@ class Grammars:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grammars):
             return NotImplemented
-        return (
-            self.alphabet_size == other.alphabet_size
-            and np.array_equal(self.rules, other.rules)
-            and np.array_equal(self.rule_offsets, other.rule_offsets)
-            and np.array_equal(self.sequence, other.sequence)
-            and np.array_equal(self.sequence_offsets, other.sequence_offsets)
-        )
+        return all(map(np.array_equal, self._fields(), other._fields()))
 
     def __hash__(self) -> int:
         return hash((self.alphabet_size, self.rules.tobytes(), self.sequence.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Grammars, self._arrays()
+        return Grammars, self._fields()
 
-    def _arrays(self) -> tuple[int, Int32s, Int64s, Int32s, Int64s]:
-        return (
-            self.alphabet_size,
-            self.rules,
-            self.rule_offsets,
-            self.sequence,
-            self.sequence_offsets,
-        )
+    def _fields(self) -> tuple[Any, ...]:
+        return tuple(self.__dict__[field.name] for field in fields(self))
 
     def _slice(self, start: int, stop: int, step: int) -> Grammars:
         if step != 1:
@@ -405,12 +395,25 @@ def trusted_grammars(
     sequence_offsets: Int64s,
 ) -> Grammars:
     """As trusted_grammar, for many documents."""
+    core = _core.Grammars(
+        alphabet_size,
+        frozen(rules),
+        frozen(rule_offsets),
+        frozen(sequence),
+        frozen(sequence_offsets),
+    )
+    return grammars_of(core)
+
+
+def grammars_of(core: _core.Grammars) -> Grammars:
+    """Return what the core wrote, which needs no check."""
     grammars = object.__new__(Grammars)
     grammars.__dict__.update(
-        alphabet_size=alphabet_size,
-        rules=frozen(rules),
-        rule_offsets=frozen(rule_offsets),
-        sequence=frozen(sequence),
-        sequence_offsets=frozen(sequence_offsets),
+        core=core,
+        alphabet_size=core.alphabet_size,
+        rules=core.rules,
+        rule_offsets=core.rule_offsets,
+        sequence=core.sequence,
+        sequence_offsets=core.sequence_offsets,
     )
     return grammars

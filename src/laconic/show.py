@@ -59,7 +59,8 @@ def _expansion(k: int, grammar: Grammar, alphabet: Alphabet | None) -> str:
     size, lengths = grammar.alphabet_size, grammar.expanded_lengths
     symbol, starts = np.array([size + k], np.int32), np.array([0, lengths[k]], np.int64)
     end = min(int(lengths[k]), _PREVIEW)
-    terminals = _core.expand(size, grammar.rules, symbol, lengths, starts, 0, end)
+    alone = _core.Grammar(size, grammar.rules, symbol)
+    terminals = alone.expand(lengths, starts, 0, end)
     more = "…" if end < lengths[k] else ""
     if alphabet is None:
         return " ".join(map(str, terminals.tolist())) + more

@@ -55,7 +55,7 @@ def check_compact(about: About) -> None:
 def learn_model(table: pa.Table, about: About) -> str:
     """Return a model of the grammars of `table`, as text for the metadata. O(symbols)."""
     grammars_from(table, about)  # the core trusts what it codes
-    numbers = _core.learn_compact(about.alphabet.size, *packed_lists(table))
+    numbers = _core.learn_compact(packed_lists(table), about.alphabet.size)
     return base64.b64encode(zlib.compress(numbers.astype("<u2").tobytes(), 9)).decode()
 
 
@@ -64,7 +64,7 @@ def to_compact(table: pa.Table, about: About) -> pa.Table:
     grammars_from(table, about)
     try:
         codes, offsets = _core.encode_compact(
-            about.alphabet.size, _numbers(about), *packed_lists(table)
+            packed_lists(table), about.alphabet.size, _numbers(about)
         )
     except GrammarError as error:
         raise CorpusError(error.reason, **error.place) from None
@@ -116,11 +116,11 @@ def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
         raise CorpusError(f"its {size} bytes of codes may need more than {limit} bytes")
     try:
         packed = _core.decode_compact(
-            about.alphabet.size, _numbers(about), frozen(codes), frozen(np.array(offsets))
+            frozen(codes), frozen(np.array(offsets)), about.alphabet.size, _numbers(about)
         )
     except GrammarError as error:
         raise CorpusError(error.reason, **error.place) from None
-    columns = dict(zip(COMPACTED, lists_of(*packed), strict=True))
+    columns = dict(zip(COMPACTED, lists_of(packed), strict=True))
     columns |= {name: table.column(name) for name in table.schema.names if name != "grammar"}
     fields = listed_fields(table.schema)
     return pa.table([columns[field.name] for field in fields], schema=pa.schema(fields))

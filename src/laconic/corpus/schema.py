@@ -20,7 +20,7 @@ from laconic.alphabet import Alphabet
 from laconic.arrays import Int32s, Int64s, arrow_integers, frozen
 from laconic.codecs import Codec
 from laconic.errors import GrammarError, InputError
-from laconic.grammar import Grammars, trusted_grammars
+from laconic.grammar import Grammars, grammars_of
 
 __all__ = [
     "GRAMMAR_COLUMNS",
@@ -218,27 +218,10 @@ def table_of(
 
     Raises CorpusError for columns that have the names of the corpus's own, or too many symbols.
     """
-    letters, letter_offsets, left, right, sequence = _core.pack_many(
-        grammars.alphabet_size,
-        grammars.rules,
-        grammars.rule_offsets,
-        grammars.sequence,
-        grammars.sequence_offsets,
-        # In LZ78 and LZD the sequence counts the rules as they are made: nearly free as it is.
-        about.codec.name == "repair",
-    )
-    arrays: list[pa.Array] = [
-        *lists_of(
-            letters,
-            letter_offsets,
-            left,
-            right,
-            grammars.rule_offsets,
-            sequence,
-            grammars.sequence_offsets,
-        ),
-        _array(grammars.expanded_lengths if lengths is None else lengths),
-    ]
+    # In LZ78 and LZD the sequence counts the rules as they are made: nearly free as it is.
+    packed = _core.pack(grammars.core, sort=about.codec.name == "repair")
+    lengths = grammars.expanded_lengths if lengths is None else lengths
+    arrays: list[pa.Array] = [*lists_of(packed), _array(lengths)]
     fields = list(GRAMMAR_COLUMNS)
     if columns is not None:
         check_columns(columns.schema)
@@ -261,27 +244,18 @@ def check_columns(fields: Iterable[pa.Field]) -> None:
         raise CorpusError(f"two columns are named {twice[0]!r}; rename one of them")
 
 
-def lists_of(
-    letters: Int32s,
-    letter_offsets: Int64s,
-    left: Int32s,
-    right: Int32s,
-    rule_offsets: Int64s,
-    sequence: Int32s,
-    sequence_offsets: Int64s,
-) -> list[pa.Array]:
+def lists_of(packed: _core.PackedGrammars) -> list[pa.Array]:
     """Return packed grammars as the columns letters, rules and sequence."""
-    rules = pa.StructArray.from_arrays([_array(left), _array(right)], fields=list(_RULE))
+    sides = [_array(packed.left), _array(packed.right)]
+    rules = pa.StructArray.from_arrays(sides, fields=list(_RULE))
     return [
-        _lists(letter_offsets, _array(letters), "letters"),
-        _lists(rule_offsets, rules, "rules"),
-        _lists(sequence_offsets, _array(sequence), "sequence"),
+        _lists(packed.letter_offsets, _array(packed.letters), "letters"),
+        _lists(packed.rule_offsets, rules, "rules"),
+        _lists(packed.sequence_offsets, _array(packed.sequence), "sequence"),
     ]
 
 
-def packed_lists(
-    table: pa.Table,
-) -> tuple[Int32s, Int64s, Int32s, Int32s, Int64s, Int32s, Int64s]:
+def packed_lists(table: pa.Table) -> _core.PackedGrammars:
     """Return what lists_of was given; CorpusError for columns of other types, or with nulls."""
     for field in GRAMMAR_COLUMNS:
         index = table.schema.get_field_index(field.name)
@@ -295,12 +269,15 @@ def packed_lists(
     if rules.null_count:
         raise CorpusError("rules hold a missing rule")
     sequence, sequence_offsets = _flat(table, "sequence")
-    left, right = (
-        _integers(rules.field(side), rule_offsets, "rules") for side in ("left", "right")
+    return _core.PackedGrammars(
+        _integers(letters, letter_offsets, "letters"),
+        letter_offsets,
+        _integers(rules.field("left"), rule_offsets, "rules"),
+        _integers(rules.field("right"), rule_offsets, "rules"),
+        rule_offsets,
+        _integers(sequence, sequence_offsets, "sequence"),
+        sequence_offsets,
     )
-    symbols = _integers(sequence, sequence_offsets, "sequence")
-    every = _integers(letters, letter_offsets, "letters")
-    return every, letter_offsets, left, right, rule_offsets, symbols, sequence_offsets
 
 
 def _lists(offsets: Int64s, values: pa.Array, name: str) -> pa.ListArray:
@@ -325,10 +302,8 @@ def grammars_from(table: pa.Table, about: About) -> Grammars:
     """
     packed = packed_lists(table)
     length = _one_array(table, "length")
-    size = about.alphabet.size
     try:
-        pairs, symbols = _core.unpack_many(size, *packed)
-        grammars = trusted_grammars(size, pairs, packed[4], symbols, packed[6])
+        grammars = grammars_of(_core.unpack(packed, about.alphabet.size))
         lengths = grammars.expanded_lengths
     except GrammarError as error:
         raise CorpusError(error.reason, **error.place) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import index
 
@@ -11,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from laconic import _core
-from laconic.arrays import Int32s, Int64s, frozen
+from laconic._core import Counts
+from laconic.arrays import Int64s, frozen
 from laconic.codecs import MOST_THREADS, processors
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammars
@@ -31,20 +31,6 @@ __all__ = [
 ]
 
 LONGEST = 64  # letters of an n-gram
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """A sparse matrix, document by column, in CSR form; columns ascend in every row.
-
-    Row i has the counts data[indptr[i]:indptr[i + 1]] in the columns of the same slice of indices:
-    `indptr` int64 [B + 1], `indices` int32 [nnz], `data` int64 [nnz].
-    """
-
-    indptr: Int64s
-    indices: Int32s
-    data: Int64s
-    columns: int
 
 
 class Vocabulary:
@@ -134,10 +120,9 @@ def count_hashed(
     if not 1 <= index(n_features) < 1 << 31:
         raise InputError(f"n_features must be from 1 to 2^31 - 1, not {n_features}")
     _check(grammars, letters, low, high)
-    counts = _core.count_hashed(
-        letters.table, low, high, *_arrays(grammars), n_features, alternate_sign, _threads(threads)
+    return _core.count_hashed(
+        grammars.core, letters.table, low, high, n_features, alternate_sign, _threads(threads)
     )
-    return Counts(*counts, columns=n_features)
 
 
 def count_all(
@@ -176,8 +161,7 @@ def count_all(
     vocabulary = _vocabulary(counter, kept, frequency, total)
     columns = np.full(len(frequency), -1, np.int32)
     columns[kept] = np.arange(len(kept), dtype=np.int32)
-    counts = counter.matrix(columns, _threads(threads))
-    return vocabulary, Counts(*counts, columns=len(kept))
+    return vocabulary, counter.matrix(columns, _threads(threads))
 
 
 def learn(
@@ -216,16 +200,10 @@ def count_known(
     points, places = letters.points, np.searchsorted(letters.points, vocabulary._points)
     known = points[np.minimum(places, len(points) - 1)] == vocabulary._points
     spelled = np.where(known, places + 1, 0).astype(np.uint32)
-    counts = _core.count_known(
-        letters.table,
-        low,
-        high,
-        *_arrays(grammars),
-        spelled,
-        vocabulary._offsets,
-        _threads(threads),
+    offsets = vocabulary._offsets
+    return _core.count_known(
+        grammars.core, letters.table, low, high, spelled, offsets, _threads(threads)
     )
-    return Counts(*counts, columns=len(vocabulary))
 
 
 def count_phrases(
@@ -255,10 +233,9 @@ def count_phrases(
         raise InputError(f"phrases of 1 to {most} symbols: there must be one at least")
     if not 1 <= index(shortest) <= index(longest) < 1 << 30:
         raise InputError(f"phrases of {shortest} to {longest} letters: 1 <= shortest <= longest")
-    counts = _core.count_phrases(
-        most, shortest, longest, *_arrays(grammars), n_features, _threads(threads)
+    return _core.count_phrases(
+        grammars.core, most, shortest, longest, n_features, _threads(threads)
     )
-    return Counts(*counts, columns=n_features)
 
 
 def _chosen(
@@ -293,7 +270,7 @@ def _counted(
     counter = _core.NgramCounter(letters.table, low, high, keep)
     for block in [grammars] if isinstance(grammars, Grammars) else grammars:
         _check(block, letters, low, high)
-        counter.add(*_arrays(block), _threads(threads))
+        counter.add(block.core, _threads(threads))
     return counter, *counter.finish(_threads(threads))
 
 
@@ -302,16 +279,6 @@ def _vocabulary(
 ) -> Vocabulary:
     points, offsets = counter.spelled(kept)
     return Vocabulary(points, offsets, frozen(frequency[kept]), frozen(total[kept]))
-
-
-def _arrays(grammars: Grammars) -> tuple[int, Int32s, Int64s, Int32s, Int64s]:
-    return (
-        grammars.alphabet_size,
-        grammars.rules,
-        grammars.rule_offsets,
-        grammars.sequence,
-        grammars.sequence_offsets,
-    )
 
 
 def _threads(threads: int | None) -> int:

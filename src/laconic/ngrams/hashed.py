@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -133,11 +132,12 @@ class HashedCounter:
         self, grammars: Grammars, wanted: Int64s
     ) -> Iterator[tuple[int, CountedText]]:
         shortest, longest = self._phrase_lengths
-        columns, counts, terminals, offsets = _core.name_phrases(
-            self.phrases, shortest, longest, *grammars._arrays(), self.buckets, wanted
+        found = _core.name_phrases(
+            grammars.core, self.phrases, shortest, longest, self.buckets, wanted
         )
-        for k, (begin, end) in enumerate(pairwise(offsets.tolist())):
-            yield int(columns[k]), CountedText(tuple(terminals[begin:end].tolist()), int(counts[k]))
+        for k, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
+            terminals = tuple(found.terminals[begin:end].tolist())
+            yield int(found.columns[k]), CountedText(terminals, int(found.occurrences[k]))
 
 
 def portions(grammars: Grammars, rows: Int64s) -> Iterator[Int64s]:
@@ -160,10 +160,6 @@ def _letters(alphabet_size: int) -> Letters:
     points = np.arange(alphabet_size, dtype=np.int64) % _POINTS
     points[points >= _SURROGATES.start] += len(_SURROGATES)
     return Letters(points.astype(np.uint32))
-
-
-# What is kept beyond the end of the interpreter would be taken for a leak, and told of.
-atexit.register(_letters.cache_clear)
 
 
 def _side_by_side(left: Counts, right: Counts) -> Counts:

@@ -8,29 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from laconic import _core
-from laconic.arrays import Int32s, Int64s
+from laconic._core import PlacedNgrams
+from laconic.arrays import Int64s
 from laconic.forest import Forest
 
 __all__ = ["NgramPlacer", "PlacedNgrams"]
-
-
-@dataclass(frozen=True)
-class PlacedNgrams:
-    """N-grams of a forest's documents, hashed to buckets: entries of nodes, and of places.
-
-    A node has those that straddle its two operands, a terminal itself: with its operands' they are
-    all that it stands for. A place of a sequence has those that begin before it and end in its
-    symbol. Place t of document d is numbered t * documents + d.
-    """
-
-    nodes: Int32s
-    """int32 [K], ascending."""
-    node_buckets: Int32s
-    """int32 [K]."""
-    places: Int64s
-    """int64 [L]."""
-    place_buckets: Int32s
-    """int32 [L]."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +64,4 @@ class NgramPlacer:
 
     def place(self, forest: Forest) -> PlacedNgrams:
         """Return them, nothing expanded; O(longest² * (nodes + symbols))."""
-        return PlacedNgrams(
-            *_core.ngrams_in_place(
-                forest.alphabet_size,
-                forest.children,
-                forest.sequence,
-                forest.sequence_offsets,
-                self.longest,
-                self.buckets,
-            )
-        )
+        return _core.place_ngrams(forest, self.longest, self.buckets)

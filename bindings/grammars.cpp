@@ -1,0 +1,140 @@
+// Grammars for Python: how they are made, and what can be asked of them.
+#include "arrays.hpp"
+#include "batch.hpp"
+
+namespace laconic {
+namespace {
+
+template <class Letter>
+Grammars compress_text(std::span<const Letter> text, const Array<std::int64_t>& offsets, Symbol alphabet_size,
+                       const MakeCompressor& make, unsigned threads) {
+    Batch made =
+        without_gil([&] { return compress_many(text, view(offsets), alphabet_size, make, threads, poll_signals); });
+    return {alphabet_size, to_numpy_pairs(std::move(made.rules)), to_numpy(std::move(made.rule_offsets)),
+            to_numpy(std::move(made.sequence)), to_numpy(std::move(made.sequence_offsets))};
+}
+
+template <class Letter>
+Terminals expand_range(const Grammar& grammar, const Array<std::int64_t>& lengths, const Array<std::int64_t>& starts,
+                       std::int64_t begin, std::int64_t end) {
+    Buffer<Letter> out;
+    without_gil([&] {
+        out.renew(static_cast<std::size_t>(end - begin));
+        expand(grammar.view(), lengths.data(), starts.data(), begin, end, out.data());
+    });
+    return handed_over<Terminals, Letter, Letter>(std::move(out), 1);
+}
+
+// One number for each of some things.
+template <class T, class Work>
+Array<T> numbers(std::size_t size, Work work) {
+    Buffer<T> values;
+    without_gil([&] {
+        values.renew(size);
+        work(values);
+    });
+    return to_numpy(std::move(values));
+}
+
+Array<std::int64_t> document_lengths(const Grammars& grammars) {
+    return numbers<std::int64_t>(grammars.count(), [&](Buffer<std::int64_t>& result) {
+        Buffer<std::int64_t> lengths, begins;
+        for_each_document(grammars.count(), [&](std::size_t i) {
+            const GrammarView grammar = grammars[i];
+            lengths.renew(grammar.rule_count());
+            begins.renew(grammar.sequence.size() + 1);
+            expanded_lengths(grammar, lengths.data());
+            starts(grammar, lengths.data(), begins.data());
+            result[i] = begins[grammar.sequence.size()];
+        });
+    });
+}
+
+}  // namespace
+
+void bind_grammars(nb::module_& m) {
+    nb::class_<Grammar>(m, "Grammar", "One grammar. Its arrays are trusted once check() has passed.")
+        .def(nb::init<Symbol, Pairs, Array<Symbol>>(), "alphabet_size"_a, "rules"_a, "sequence"_a)
+        .def("check", [](const Grammar& self) { without_gil([&] { check(self.view()); }); })
+        .def("depths",
+             [](const Grammar& self) {
+                 return numbers<std::int32_t>(self.rules.shape(0),
+                                              [&](auto& result) { depths(self.view(), result.data()); });
+             })
+        .def("expanded_lengths",
+             [](const Grammar& self) {
+                 return numbers<std::int64_t>(self.rules.shape(0),
+                                              [&](auto& result) { expanded_lengths(self.view(), result.data()); });
+             })
+        .def("occurrences",
+             [](const Grammar& self) {
+                 return numbers<std::int64_t>(self.rules.shape(0),
+                                              [&](auto& result) { occurrences(self.view(), result.data()); });
+             })
+        .def(
+            "starts",
+            [](const Grammar& self, const Array<std::int64_t>& lengths) {
+                return numbers<std::int64_t>(self.sequence.shape(0) + 1,
+                                             [&](auto& result) { starts(self.view(), lengths.data(), result.data()); });
+            },
+            "lengths"_a)
+        .def(
+            "expand",
+            [](const Grammar& self, const Array<std::int64_t>& lengths, const Array<std::int64_t>& starts,
+               std::int64_t begin, std::int64_t end) {
+                const auto expand_to = [&]<class Letter>(Letter) {
+                    return expand_range<Letter>(self, lengths, starts, begin, end);
+                };
+                if (self.alphabet_size <= 1 << 8) return expand_to(std::uint8_t{});
+                if (self.alphabet_size <= 1 << 16) return expand_to(std::uint16_t{});
+                return expand_to(std::int32_t{});
+            },
+            "lengths"_a, "starts"_a, "begin"_a, "end"_a);
+
+    nb::class_<Grammars>(m, "Grammars",
+                         "Grammars of many documents, end to end. Their arrays are trusted once check() has passed.")
+        .def(nb::init<Symbol, Pairs, Array<std::int64_t>, Array<Symbol>, Array<std::int64_t>>(), "alphabet_size"_a,
+             "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a)
+        .def_ro("alphabet_size", &Grammars::alphabet_size)
+        .def_ro("rules", &Grammars::rules)
+        .def_ro("rule_offsets", &Grammars::rule_offsets)
+        .def_ro("sequence", &Grammars::sequence)
+        .def_ro("sequence_offsets", &Grammars::sequence_offsets)
+        .def("check",
+             [](const Grammars& self) {
+                 without_gil([&] { for_each_document(self.count(), [&](std::size_t i) { check(self[i]); }); });
+             })
+        .def("expanded_lengths", document_lengths);
+
+    nb::dict options_of;
+    for (const Codec& codec : codecs()) {
+        nb::list options;
+        for (const std::string_view option : codec.options) options.append(nb::str(option.data(), option.size()));
+        options_of[nb::str(codec.name.data(), codec.name.size())] = nb::tuple(options);
+    }
+    m.attr("CODECS") = options_of;
+
+    m.def(
+        "compress_many",
+        [](const Terminals& text, const Array<std::int64_t>& offsets, Symbol alphabet_size, const std::string& codec,
+           std::uint32_t min_count, std::uint32_t max_rules, std::uint32_t max_expansion, bool letters_known,
+           unsigned threads) {
+            const CodecOptions options{{min_count, max_rules, max_expansion},
+                                       letters_known ? LzdLetters::known : LzdLetters::seen};
+            const Codec& chosen = codec_named(codec);
+            const auto compress_as = [&]<class Letter>(Letter) {
+                const auto* const data = static_cast<const Letter*>(text.data());
+                return compress_text(
+                    std::span(data, text.shape(0)), offsets, alphabet_size, [&] { return chosen.make(options); },
+                    threads);
+            };
+            if (text.dtype() == nb::dtype<std::uint8_t>()) return compress_as(std::uint8_t{});
+            if (text.dtype() == nb::dtype<std::uint16_t>()) return compress_as(std::uint16_t{});
+            if (text.dtype() == nb::dtype<std::int32_t>()) return compress_as(std::int32_t{});
+            throw nb::type_error("terminals must be uint8, uint16 or int32");
+        },
+        "text"_a, "offsets"_a, "alphabet_size"_a, "codec"_a, "min_count"_a, "max_rules"_a, "max_expansion"_a,
+        "letters_known"_a, "threads"_a);
+}
+
+}  // namespace laconic
