@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
-from cyclopts import App
+from cyclopts import App, Group, Parameter
 
 from laconic import __version__
 from laconic.cli.compress import compress
@@ -25,7 +25,10 @@ from laconic.errors import LaconicError, needs
 
 __all__ = ["app", "main"]
 
-app = App(
+_EVERY = Group("Every command", sort_key=9)
+_DEBUG = "Show where in the program an error came from."
+
+_commands = App(
     name="laconic",
     help="Compress documents into small grammars, and learn from them without expanding them.",
     version=__version__,
@@ -34,9 +37,23 @@ app = App(
 _ON_CORPORA = compress, info, show, expand, verify, features
 _ON_MODELS = train, evaluate, predict, explain, report
 for _command in _ON_CORPORA:
-    app.command(_command)
+    _commands.command(_command)
 for _learner in _ON_MODELS:
-    app.command(needs(f"laconic {_learner.__name__}", "train")(_learner))
+    _commands.command(needs(f"laconic {_learner.__name__}", "train")(_learner))
+app = _commands.meta
+
+
+@app.default
+def _run(
+    *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    debug: Annotated[bool, Parameter(negative="", help=_DEBUG, group=_EVERY)] = False,
+) -> None:
+    try:
+        _commands(words)
+    except (LaconicError, OSError):
+        if debug:
+            traceback.print_exc()
+        raise
 
 
 def main() -> None:
@@ -55,7 +72,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
     except (LaconicError, OSError) as error:
-        _leave(f"laconic: {error or type(error).__name__}")
+        _leave(f"laconic: {str(error) or type(error).__name__}")
     except Exception:
         traceback.print_exc()
         _leave(f"laconic: this is a bug in Laconic {__version__}; please report it with the above")

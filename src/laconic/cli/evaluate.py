@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from laconic.cli.debug import traced
 from laconic.errors import InputError
 from laconic.files import write_json
 from laconic.show import how_many
@@ -47,7 +46,6 @@ def evaluate(
     batch_size: int | None = None,
     device: str = "auto",
     json: Annotated[bool, Parameter(negative="")] = False,
-    debug: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Evaluate a trained model on a corpus with labels.
 
@@ -72,14 +70,11 @@ def evaluate(
         cpu, cuda, cuda:1, …; auto is a GPU if there is one.
     json
         Print the figures as JSON.
-    debug
-        Show where in the program an error came from.
 
     """
-    with traced(debug):
-        figures = _figures(run, corpus, batch_size, device)
-        if out:
-            _write(out, figures)
+    figures = _figures(run, corpus, batch_size, device)
+    if out:
+        _write(out, figures)
     if json:
         _print_json(figures)
     else:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from laconic.cli.debug import traced
 from laconic.cli.inputs import ReadingFlags, open_inputs
 from laconic.errors import InputError
 from laconic.files import write_text
@@ -41,7 +40,6 @@ def explain(
     device: str = "auto",
     force: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
-    debug: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Show which phrases of a document decided, or which speak most for each class.
 
@@ -79,8 +77,6 @@ def explain(
         Replace what is there.
     json
         Print the explanation as JSON.
-    debug
-        Show where in the program an error came from.
 
     """
     if row is not None and top is not None:
@@ -91,20 +87,19 @@ def explain(
             raise InputError(f"--{name} must be at least {least}, not {value}")
     if top is not None and top < 1:
         raise InputError(f"--top must be at least 1, not {top}")
-    with traced(debug):
-        if out is not None:
-            _check_out(out, force)
-        predictor = _predictor(run, device)
-        opened = open_inputs(inputs, reading)
-        if opened.corpus is not None:
-            predictor.check_corpus(opened.corpus)
-        source = ", ".join(inputs)
-        if top is not None:
-            lists = _top(predictor, opened, top, min_count)
-            _show_lists(lists, f"{source}, {run}", out, json)
-        else:
-            found = _explained(predictor, opened, row, target, method, steps)
-            _show(found, f"{source}, row {row}", out, json)
+    if out is not None:
+        _check_out(out, force)
+    predictor = _predictor(run, device)
+    opened = open_inputs(inputs, reading)
+    if opened.corpus is not None:
+        predictor.check_corpus(opened.corpus)
+    source = ", ".join(inputs)
+    if top is not None:
+        lists = _top(predictor, opened, top, min_count)
+        _show_lists(lists, f"{source}, {run}", out, json)
+    else:
+        found = _explained(predictor, opened, row, target, method, steps)
+        _show(found, f"{source}, row {row}", out, json)
 
 
 def _predictor(run: Path, device: str) -> Predictor:

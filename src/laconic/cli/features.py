@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from laconic.cli.debug import traced
 from laconic.cli.inputs import ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
@@ -55,7 +54,6 @@ def features(
     threads: int | None = None,
     force: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
-    debug: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Write the n-grams of documents, TF-IDF or counts, as a sparse matrix for scipy.
 
@@ -120,8 +118,6 @@ def features(
         Replace what is there.
     json
         Print what was done as JSON.
-    debug
-        Show where in the program an error came from.
 
     """
     settings: dict[str, Any] = {
@@ -140,12 +136,11 @@ def features(
         "codec": codec,
         "alphabet": alphabet,
     }
-    with traced(debug):
-        settings |= {"min_df": _share("min-df", min_df), "max_df": _share("max-df", max_df)}
-        names = _checked_out(out, force, n_features is None and like is None)
-        vectorizer = _vectorizer(like, settings, threads)
-        opened = open_inputs(inputs, reading)
-        _write(vectorizer, opened, out, names, like is None, compress, json)
+    settings |= {"min_df": _share("min-df", min_df), "max_df": _share("max-df", max_df)}
+    names = _checked_out(out, force, n_features is None and like is None)
+    vectorizer = _vectorizer(like, settings, threads)
+    opened = open_inputs(inputs, reading)
+    _write(vectorizer, opened, out, names, like is None, compress, json)
 
 
 def _share(name: str, value: str) -> float:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from laconic.cli.debug import traced
 from laconic.cli.inputs import ReadingFlags, open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.errors import InputError
@@ -45,7 +44,6 @@ def predict(
     device: str = "auto",
     force: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
-    debug: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Predict the labels of new documents: raw files of any format, or a corpus.
 
@@ -78,19 +76,16 @@ def predict(
         Replace what is there.
     json
         Print what was done as JSON; with -o -, a line of JSON for each document.
-    debug
-        Show where in the program an error came from.
 
     """
     for name, value, least in (("workers", workers, 0), ("batch-size", batch_size, 1)):
         if value < least:
             raise InputError(f"--{name} must be at least {least}, not {value}")
-    with traced(debug):
-        path = None if out == "-" else _checked_out(Path(out), force)
-        options = {"batch_size": batch_size, "workers": workers, "cache": cache}
-        predictor = _predictor(run, device, options)
-        opened = open_inputs(inputs, reading)
-        _predict_all(predictor, opened, path, json)
+    path = None if out == "-" else _checked_out(Path(out), force)
+    options = {"batch_size": batch_size, "workers": workers, "cache": cache}
+    predictor = _predictor(run, device, options)
+    opened = open_inputs(inputs, reading)
+    _predict_all(predictor, opened, path, json)
 
 
 def _predictor(run: Path, device: str, options: dict[str, int | None]) -> Predictor:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 from cyclopts import Parameter
 
-from laconic.cli.debug import traced
 from laconic.cli.interrupt import resumable
 from laconic.show import how_many
 from laconic.training.settings import TrainingConfig, read_toml, resolve
@@ -52,7 +51,6 @@ def train(
     resume: Annotated[bool, Parameter(negative="")] = False,
     settings: Annotated[Flags | None, Parameter(name="*")] = None,
     json: Annotated[bool, Parameter(negative="")] = False,
-    debug: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Train a model on a corpus; it reads the grammars, nothing is expanded.
 
@@ -84,11 +82,9 @@ def train(
         Those of laconic.training.settings.TrainingConfig.
     json
         Print what came out as JSON.
-    debug
-        Show where in the program an error came from.
 
     """
-    with resumable(out / "checkpoints"), traced(debug):
+    with resumable(out / "checkpoints"):
         given = read_toml(config) if config else {}
         chosen = vars(settings) if settings is not None else {}
         given |= {name: value for name, value in chosen.items() if value is not None}
