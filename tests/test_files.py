@@ -327,8 +327,8 @@ def test_what_outputs_must_not_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for path, inputs, told in (
         ("folder", [], "folder is a folder: choose another name"),
         ("x", [], "x exists: choose another name, or use --force"),
-        ("x", ["y", "x"], "x is, or holds, the input x: choose another name"),
-        ("folder", ["folder/a/b.csv"], "is, or holds, the input folder/a/b.csv"),
+        ("x", ["y", "x"], "x is the input itself: choose another name"),
+        ("folder", ["folder/a/b.csv"], "folder holds the input folder/a/b.csv: choose"),
         ("no/y", [], "no does not exist: make the folder first"),
     ):
         with pytest.raises((FileExistsError, FileNotFoundError), match=told):

@@ -227,7 +227,8 @@ def spare_inputs(path: Path, inputs: Iterable[AnyPath]) -> None:
     for each in inputs:
         source = Path(each).resolve()
         if place == source or place in source.parents:
-            raise FileExistsError(f"{path} is, or holds, the input {each}: choose another name")
+            what = "is the input itself" if place == source else f"holds the input {each}"
+            raise FileExistsError(f"{path} {what}: choose another name")
 
 
 def _named(path: Path) -> Path:

@@ -14,6 +14,7 @@ import pytest
 
 from laconic import Corpus, samples
 from laconic.cli import app
+from laconic.errors import LaconicError
 
 
 def run(*words: str | Path, status: int = 0) -> subprocess.CompletedProcess[str]:
@@ -200,6 +201,54 @@ def test_a_corpus_is_not_named_like_documents(tmp_path: Path, name: str) -> None
     (tmp_path / "in.txt").write_text("abab\n")
     with pytest.raises(ValueError, match=r"a corpus is a \.parquet file, or else a new folder"):
         laconic("compress", tmp_path / "in.txt", "-o", tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("error", "last", "traced"),
+    [
+        ("RuntimeError('boom')", "laconic: this is a bug in Laconic", True),
+        ("ValueError()", "laconic: this is a bug in Laconic", True),
+        ("OSError('no disk')", "laconic: no disk", False),
+        ("OSError()", "laconic: OSError", False),
+        ("LaconicError()", "laconic: LaconicError", False),
+    ],
+)
+def test_bugs_are_told_apart_from_what_users_can_mend(error: str, last: str, traced: bool) -> None:
+    code = (
+        "from laconic import Corpus, cli\n"
+        "from laconic.errors import LaconicError\n"
+        f"def fail(path): raise {error}\n"
+        "Corpus.open = fail\n"
+        "cli.main()\n"
+    )
+    for flags in ([], ["--debug"]):
+        command = [sys.executable, "-c", code, "info", "x.parquet", *flags]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        lines = done.stderr.splitlines()
+        assert lines[-1].startswith(last)
+        assert done.stderr.count("Traceback") == (traced or "--debug" in flags)
+        assert len(lines) == 1 or traced or flags
+        assert not traced or lines[-1].endswith("please report it with the above")
+
+
+COMMANDS = ["compress", "info", "show", "expand", "verify", "features", "train", "evaluate"]
+COMMANDS += ["predict", "explain", "report"]
+
+
+def test_every_command_takes_debug(capsys: pytest.CaptureFixture[str]) -> None:
+    more = {"show": ["3"], "evaluate": ["y"], "predict": ["y"], "explain": ["y"]}
+    out = {"compress": "c", "expand": "o.csv", "features": "m.npz", "train": "r", "report": "r"}
+    for command in COMMANDS:
+        laconic(command, "--help")
+        assert "--debug" in capsys.readouterr().out
+        words = [command, "/no/x.parquet", *more.get(command, [])]
+        words += ["-o", f"/tmp/{out[command]}"] if command in out else []
+        for debug in ([*words, "--debug"], ["--debug", *words], words):
+            with pytest.raises((OSError, LaconicError)):
+                laconic(*debug)
+            assert ("Traceback" in capsys.readouterr().err) == ("--debug" in debug), command
 
 
 def test_verify_names_the_bad_file(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 from laconic import Corpus, samples
 from laconic.cli import app
+from laconic.errors import InputError
 from laconic.training.run import Run
 
 SMALL = ["--embedding-size", "8", "--width", "8", "--epochs", "2", "--batch-size", "16"]
@@ -122,21 +123,26 @@ def test_evaluate(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert told["accuracy"] == written["accuracy"]
     assert told["loss"] == pytest.approx(written["loss"], abs=1e-6)
     assert sum(map(sum, told["confusion"])) == 80
-    corpus = Corpus.from_documents(["in the beginning"], ["law"], codec="lzd")
-    corpus.write(tmp_path / "lzd.parquet")
-    laconic("evaluate", folder / "run", tmp_path / "lzd.parquet")
-    assert "compressed with Codec(name='lzd'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "explain"])
+@pytest.mark.parametrize("way", [{"codec": "lzd"}, {"alphabet": "zhang"}])
+def test_corpora_of_another_codec_or_alphabet(
+    folder: Path, tmp_path: Path, command: str, way: dict[str, Any]
+) -> None:
+    """All commands refuse them, with the same words: scores of those would mean little."""
+    path = tmp_path / "other.parquet"
+    Corpus.from_documents(["in the beginning"], ["law"], **way).write(path)
+    (what,) = way
+    told = f"the corpus has the {what} .*, the model was trained with .*; compress the documents in"
+    with pytest.raises(InputError, match=told):
+        laconic(command, folder / "run", path)
 
 
 @pytest.mark.parametrize(
     ("text", "labels", "alphabet", "told"),
     [
-        (
-            "ACGT",
-            ["law"],
-            "dna",
-            r"is over Alphabet.dna\(\), but .*trained over Alphabet.bytes\(\)",
-        ),
+        ("ACGT", ["law"], "dna", r"bad.parquet: the corpus has the alphabet Alphabet.dna\(\)"),
         (
             "abc",
             ["Dune"],

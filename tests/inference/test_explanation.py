@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from cyclopts import App
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laconic import Alphabet, AlphabetError, Codec, Corpus, Grammars, compress, samples
 from laconic.batching import collate
-from laconic.cli.explain import explain as command
+from laconic.cli import app
 from laconic.inference.explanation import Explanation, explain, top_phrases
 from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel
@@ -219,8 +218,6 @@ def make_run(folder: Path, predictor: Predictor) -> Path:
 
 
 def laconic(*words: str | Path) -> None:
-    app = App()
-    app.command(command, name="explain")
     line = ["explain", *map(str, words), "--device", "cpu"]
     app(line, exit_on_error=False, result_action="return_value")
 

@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
-from cyclopts import App
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laconic import Alphabet, AlphabetError, Codec, Corpus, Grammars, compress_many, samples
 from laconic.batching import collate
-from laconic.cli.predict import predict
+from laconic.cli import app
 from laconic.formats import ReadError
 from laconic.inference.predictor import Predictor
 from laconic.inference.state_cache import StateCache
@@ -297,8 +296,6 @@ def make_run(
 
 
 def laconic(*words: str | Path) -> None:
-    app = App()
-    app.command(predict)
     app(
         ["predict", *map(str, words), "--device", "cpu"],
         exit_on_error=False,

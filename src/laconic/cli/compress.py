@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from laconic.alphabet import Alphabet
+from laconic.cli.flags import Force, Json, Out, Reading, Switch
 from laconic.cli.inputs import ReadingFlags, column
 from laconic.cli.interrupt import resumable
 from laconic.cli.progress import InputProgress
 from laconic.codecs import Codec, CodecName
 from laconic.errors import InputError
+from laconic.files import PARTIAL, local_path
 from laconic.show import how_many
 
 if TYPE_CHECKING:
@@ -30,8 +32,8 @@ def compress(
     inputs: Annotated[list[str], Parameter(negative="")],
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
-    reading: Annotated[ReadingFlags | None, Parameter(name="*")] = None,
+    out: Out,
+    reading: Reading = None,
     label: str | None = None,
     codec: CodecName = "repair",
     min_count: int = 2,
@@ -42,12 +44,12 @@ def compress(
     engine: Literal["local", "ray", "spark"] = "local",
     workers: int | None = None,
     on_error: Literal["stop", "skip"] = "stop",
-    resume: Annotated[bool, Parameter(negative="")] = False,
-    force: Annotated[bool, Parameter(negative="")] = False,
+    resume: Switch = False,
+    force: Force = False,
     level: int = 3,
-    compact: Annotated[bool, Parameter(negative="")] = False,
+    compact: Switch = False,
     shard: int = 64,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Json = False,
 ) -> None:
     r"""Compress documents into a corpus: a Parquet file of grammars, or a folder of them.
 
@@ -67,8 +69,6 @@ def compress(
         Files, globs, folders or URLs.
     out
         A .parquet file, or else a folder of shards. It appears when it is whole.
-    reading
-        How raw files are read.
     label
         The column of the labels, by name or by position from 0.
     codec
@@ -88,19 +88,15 @@ def compress(
     workers
         How many at a time; by default as many as there are processors.
     on_error
-        skip: leave bad rows out, and write them with the reasons to <out>.rejects.jsonl.
+        skip: leave bad rows out, and write them with the reasons to OUT.rejects.jsonl.
     resume
         Go on with what was interrupted.
-    force
-        Replace what is there.
     level
         Of zstd, 1 to 22: higher is smaller and slower.
     compact
         Make Re-Pair's grammars smaller than gzip makes the text; then only Laconic reads them.
     shard
         Millions of letters in a shard: at most this is done again after an interruption.
-    json
-        Print what was done as JSON.
 
     """
     from laconic.corpus.inputs import Inputs
@@ -116,6 +112,7 @@ def compress(
         raise InputError(f"--level must be from 1 to 22, not {level}")
     if shard < 1:
         raise InputError(f"--shard must be at least 1, not {shard}")
+    local_path(out)
     sharded = out.suffix != ".parquet" or out.is_dir()
     suffix, packed = split_suffix(out.name)
     if not out.name or packed or suffix in {*formats_by_suffix(), ".json"} - {".parquet"}:
@@ -133,7 +130,7 @@ def compress(
     started = time.perf_counter()
     try:
         opened = Inputs(documents.files, None, documents)
-        with resumable(out.with_name(out.name + ".partial")), InputProgress(opened) as progress:
+        with resumable(out.with_name(out.name + PARTIAL)), InputProgress(opened) as progress:
             tally, rejects = build_corpus(
                 documents,
                 out,
@@ -151,7 +148,7 @@ def compress(
         print(done, file=sys.stderr)
         return
     seconds = time.perf_counter() - started
-    _report(out, tally, rejects, seconds, json)
+    _report(out, tally, rejects, seconds, as_json)
 
 
 def _alphabet(name: str, documents: RawDocuments) -> Alphabet:

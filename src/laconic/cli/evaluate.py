@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
-
+from laconic.cli.flags import Device, Json, MaybeOut, RunFolder
 from laconic.errors import InputError
-from laconic.files import write_json
+from laconic.files import check_output, write_json
 from laconic.show import how_many
-
-if TYPE_CHECKING:
-    from laconic.corpus import Corpus
-    from laconic.training.run import Run
 
 __all__ = ["evaluate"]
 
@@ -38,14 +32,14 @@ _WIDEST = 12  # classes of a confusion matrix that is printed
 
 
 def evaluate(
-    run: Path,
+    run: RunFolder,
     corpus: Path,
     /,
     *,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    out: MaybeOut = None,
     batch_size: int | None = None,
-    device: str = "auto",
-    json: Annotated[bool, Parameter(negative="")] = False,
+    device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
     """Evaluate a trained model on a corpus with labels.
 
@@ -58,25 +52,21 @@ def evaluate(
 
     Parameters
     ----------
-    run
-        The folder that laconic train wrote.
     corpus
-        What laconic compress wrote, with labels and the alphabet of training.
+        What laconic compress wrote, with labels, and compressed as in training.
     out
         A .json file for all figures.
     batch_size
         Documents in a batch; by default as in training.
-    device
-        cpu, cuda, cuda:1, …; auto is a GPU if there is one.
-    json
-        Print the figures as JSON.
 
     """
+    if out is not None:
+        check_output(out, force=True, makes_folders=True)
     figures = _figures(run, corpus, batch_size, device)
-    if out:
-        _write(out, figures)
-    if json:
-        _print_json(figures)
+    if out is not None:
+        write_json(out, figures)
+    if as_json:
+        print(json.dumps(figures))
     else:
         _print_table(figures)
 
@@ -91,13 +81,13 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
     from laconic.training.run import Run
 
     run, corpus = Run.open(folder), Corpus.open(path)
-    _check_alike(run, folder, corpus, path)
     config = replace(run.config, device=device, trackers=())
     if batch_size is not None:
         config = replace(config, batch_size=batch_size)
     if not len(corpus):
         raise InputError(f"{path} has no documents")
     try:
+        corpus.check_like(run.codec, run.alphabet)
         dataset, task = numbered(corpus, run.task, run.task.name)
     except InputError as error:
         raise InputError(error.reason, file=str(path), document=error.document) from None
@@ -111,28 +101,6 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
         "classes": list(task.classes),
         **task.evaluate(outputs, part.targets),
     }
-
-
-def _check_alike(run: Run, folder: Path, corpus: Corpus, path: Path) -> None:
-    if corpus.alphabet != run.alphabet:
-        raise InputError(
-            f"{path} is over {corpus.alphabet!r}, but {folder} was trained over {run.alphabet!r}; "
-            "compress the documents with that alphabet"
-        )
-    if corpus.codec != run.codec:
-        print(
-            f"{path} was compressed with {corpus.codec}, the documents of training with "
-            f"{run.codec}: figures may be worse than they could be",
-            file=sys.stderr,
-        )
-
-
-def _write(out: Path, figures: dict[str, Any]) -> None:
-    write_json(out, figures)
-
-
-def _print_json(figures: dict[str, Any]) -> None:
-    print(json.dumps(figures))
 
 
 def _print_table(figures: dict[str, Any]) -> None:

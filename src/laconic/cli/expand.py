@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from laconic.cli.flags import CorpusPath, Force, Out
+from laconic.files import check_output
 from laconic.show import how_many
 
 __all__ = ["expand"]
 
 
 def expand(
-    corpus: Path,
+    corpus: CorpusPath,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
-    force: Annotated[bool, Parameter(negative="")] = False,
+    out: Out,
+    force: Force = False,
 ) -> None:
     """Write the documents of a corpus back to a file, in the layout they came in.
 
@@ -29,25 +27,16 @@ def expand(
 
     Parameters
     ----------
-    corpus
-        A Parquet file, or a folder of shards.
     out
         The file to write, or the folder for documents that were files; it appears when whole.
-    force
-        Replace what is there.
 
     """
     from laconic.corpus import Corpus
     from laconic.formats.registry import format_named
     from laconic.formats.writing import layout_for, write
 
+    check_output(out, force=force, inputs=[corpus])
     opened = Corpus.open(corpus)
-    if out.resolve() == corpus.resolve() or out.resolve() in corpus.resolve().parents:
-        raise FileExistsError(f"{out} is, or holds, the corpus itself: choose another name")
-    if out.is_dir():
-        raise FileExistsError(f"{out} is a folder: choose another name, or remove it yourself")
-    if out.exists() and not force:
-        raise FileExistsError(f"{out} exists: choose another name, or use --force")
     if not opened.alphabet.lossless:
         print(
             f"laconic: {opened.alphabet!r} is not lossless: texts are as a model sees them",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cyclopts import Parameter
-
-from laconic.cli.inputs import ReadingFlags, open_inputs
+from laconic.cli.flags import Device, Force, InputPaths, Json, MaybeOut, Reading, RunFolder
+from laconic.cli.inputs import open_inputs
 from laconic.errors import InputError
-from laconic.files import write_text
+from laconic.files import check_output, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,21 +24,21 @@ _STRONGEST = 20  # phrases, and n-grams, of one document that are listed
 
 
 def explain(
-    run: Path,
-    inputs: Annotated[list[str], Parameter(negative="")],
+    run: RunFolder,
+    inputs: InputPaths,
     /,
     *,
     row: int | None = None,
     top: int | None = None,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    out: MaybeOut = None,
     target: str | None = None,
     method: Literal["gradient", "integrated"] = "gradient",
     steps: int = 32,
     min_count: int = 5,
-    reading: Annotated[ReadingFlags | None, Parameter(name="*")] = None,
-    device: str = "auto",
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    reading: Reading = None,
+    device: Device = "auto",
+    force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Show which phrases of a document decided, or which speak most for each class.
 
@@ -51,10 +50,6 @@ def explain(
 
     Parameters
     ----------
-    run
-        The folder that laconic train wrote.
-    inputs
-        Files, globs, folders or URLs, or one corpus.
     row
         The document to explain, from 0.
     top
@@ -69,14 +64,6 @@ def explain(
         How many places on the way from nothing to the document integrated looks at.
     min_count
         With --top, how often a phrase must occur.
-    reading
-        How raw files are read.
-    device
-        cpu, cuda, cuda:1, …; auto is a GPU if there is one.
-    force
-        Replace what is there.
-    json
-        Print the explanation as JSON.
 
     """
     if row is not None and top is not None:
@@ -88,7 +75,9 @@ def explain(
     if top is not None and top < 1:
         raise InputError(f"--top must be at least 1, not {top}")
     if out is not None:
-        _check_out(out, force)
+        if out.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"-o {out}: an explanation is an .html file")
+        check_output(out, force=force)
     predictor = _predictor(run, device)
     opened = open_inputs(inputs, reading)
     if opened.corpus is not None:
@@ -96,10 +85,10 @@ def explain(
     source = ", ".join(inputs)
     if top is not None:
         lists = _top(predictor, opened, top, min_count)
-        _show_lists(lists, f"{source}, {run}", out, json)
+        _show_lists(lists, f"{source}, {run}", out, as_json)
     else:
         found = _explained(predictor, opened, row, target, method, steps)
-        _show(found, f"{source}, row {row}", out, json)
+        _show(found, f"{source}, row {row}", out, as_json)
 
 
 def _predictor(run: Path, device: str) -> Predictor:
@@ -129,15 +118,6 @@ def _explained(
         return explain(predictor, document, _class(predictor, target), method, steps)
     except AlphabetError as error:
         raise AlphabetError(error.reason, document=row, position=error.position) from None
-
-
-def _check_out(out: Path, force: bool) -> None:
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"-o {out}: an explanation is an .html file")
-    if out.exists() and (out.is_dir() or not force):
-        raise FileExistsError(f"{out} exists: choose another name, or use --force")
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"{out.parent} does not exist: make the folder first")
 
 
 def _class(predictor: Predictor, target: str | None) -> Any:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from laconic.cli.inputs import ReadingFlags, open_inputs
+from laconic.cli.flags import Force, InputPaths, Json, Out, Reading, Switch
+from laconic.cli.inputs import open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.codecs import CodecName
 from laconic.errors import InputError
-from laconic.files import whole
+from laconic.files import check_output, spare_inputs, whole
 from laconic.show import how_many
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ __all__ = ["features"]
 
 
 def features(
-    inputs: Annotated[list[str], Parameter(negative="")],
+    inputs: InputPaths,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    out: Out,
     like: Path | None = None,
     ngram_range: Annotated[tuple[int, int], Parameter(negative="")] = (1, 5),
     n_features: int | None = None,
@@ -39,21 +40,21 @@ def features(
     min_df: str = "1",
     max_df: str = "1.0",
     use_idf: bool | None = None,
-    sublinear_tf: Annotated[bool, Parameter(negative="")] = False,
-    binary: Annotated[bool, Parameter(negative="")] = False,
+    sublinear_tf: Switch = False,
+    binary: Switch = False,
     norm: Literal["l2", "l1", "none"] = "l2",
     lowercase: bool = True,
     collapse_whitespace: bool = True,
-    reverse_complement: Annotated[bool, Parameter(negative="")] = False,
+    reverse_complement: Switch = False,
     alternate_sign: bool = True,
     dtype: Literal["float64", "float32"] | None = None,
-    compress: Annotated[bool, Parameter(negative="")] = False,
-    reading: Annotated[ReadingFlags | None, Parameter(name="*")] = None,
+    compress: Switch = False,
+    reading: Reading = None,
     codec: CodecName = "lzd",
     alphabet: str | None = None,
     threads: int | None = None,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Write the n-grams of documents, TF-IDF or counts, as a sparse matrix for scipy.
 
@@ -69,8 +70,6 @@ def features(
 
     Parameters
     ----------
-    inputs
-        One corpus, or files, globs, folders or URLs of raw documents.
     out
         The matrix, an .npz file, which appears when it is whole.
     like
@@ -106,18 +105,12 @@ def features(
         Of the entries; by default float64, or int64 for counts.
     compress
         A smaller file, which takes longer to write and to read.
-    reading
-        How raw files are read.
     codec
         What raw documents are compressed with; it changes the time, never the matrix.
     alphabet
         Read raw documents through bytes, zhang, dna or dna_n; by default as the text they are.
     threads
         By default one per processor.
-    force
-        Replace what is there.
-    json
-        Print what was done as JSON.
 
     """
     settings: dict[str, Any] = {
@@ -140,7 +133,7 @@ def features(
     names = _checked_out(out, force, n_features is None and like is None)
     vectorizer = _vectorizer(like, settings, threads)
     opened = open_inputs(inputs, reading)
-    _write(vectorizer, opened, out, names, like is None, compress, json)
+    _write(vectorizer, opened, out, names, like is None, compress, as_json)
 
 
 def _share(name: str, value: str) -> float:
@@ -154,14 +147,9 @@ def _checked_out(out: Path, force: bool, named: bool) -> Path | None:
     """Return where the names of the columns go, if they go anywhere."""
     if out.suffix != ".npz":
         raise InputError(f"-o {out}: a matrix is an .npz file")
-    if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"{out.parent} does not exist: make the folder first")
     names = out.with_suffix(".features.json") if named else None
     for path in filter(None, (out, names)):
-        if path.is_dir():
-            raise FileExistsError(f"{path} is a folder: choose another name")
-        if path.exists() and not force:
-            raise FileExistsError(f"{path} exists: choose another name, or use --force")
+        check_output(path, force=force)
     return names
 
 
@@ -202,8 +190,7 @@ def _write(
     from laconic.features.matrix_file import write_matrix
     from laconic.features.vectorizer_file import save_vectorizer
 
-    if any(out.resolve() == Path(each).resolve() for each in opened.files):
-        raise FileExistsError(f"{out} is the input itself: choose another name")
+    spare_inputs(out, opened.files)
     started = time.perf_counter()
     learns = fits and get_tags(vectorizer).requires_fit
     held = _fit(vectorizer, opened) if learns else None

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
-
+from laconic.cli.flags import CorpusPath, Json
 from laconic.errors import InputError
 
 __all__ = ["info"]
 
 
 def info(
-    corpus: Path,
+    corpus: CorpusPath,
     /,
     *,
     sample: int = 1000,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print what is in a corpus: documents, rules, ratios, depth, size, labels.
 
@@ -27,17 +26,13 @@ def info(
 
     Parameters
     ----------
-    corpus
-        A Parquet file, or a folder of shards.
     sample
         How many documents to expand to compare sizes with gzip -6 and zstd -3; 0: all.
-    json
-        Print the figures as JSON.
 
     """
     figures = _figures(corpus, sample)
-    if json:
-        _print_json(figures)
+    if as_json:
+        print(json.dumps(figures))
     else:
         _print_table(figures)
 
@@ -95,10 +90,6 @@ def _figures(path: Path, sample: int) -> dict[str, Any]:
         counted = Counter(map(str, corpus.labels))
         figures["labels"] = dict(counted.most_common())
     return figures
-
-
-def _print_json(figures: dict[str, Any]) -> None:
-    print(json.dumps(figures))
 
 
 def _print_table(figures: dict[str, Any]) -> None:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from laconic.cli.inputs import ReadingFlags, open_inputs
+from laconic.cli.flags import OUT, Device, Force, InputPaths, Reading, RunFolder
+from laconic.cli.inputs import open_inputs
 from laconic.cli.progress import InputProgress
 from laconic.errors import InputError
+from laconic.files import check_output, spare_inputs
 from laconic.show import how_many
 
 if TYPE_CHECKING:
@@ -32,18 +34,18 @@ _DIGITS = 6  # of probabilities: more would tell nothing, and differ from machin
 
 
 def predict(
-    run: Path,
-    inputs: Annotated[list[str], Parameter(negative="")],
+    run: RunFolder,
+    inputs: InputPaths,
     /,
     *,
-    out: Annotated[str, Parameter(name=["--out", "-o"])] = "-",
-    reading: Annotated[ReadingFlags | None, Parameter(name="*")] = None,
+    out: Annotated[str, OUT] = "-",
+    reading: Reading = None,
     workers: int = 0,
     batch_size: int = 64,
     cache: int | None = None,
-    device: str = "auto",
-    force: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    device: Device = "auto",
+    force: Force = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
     """Predict the labels of new documents: raw files of any format, or a corpus.
 
@@ -56,25 +58,15 @@ def predict(
 
     Parameters
     ----------
-    run
-        The folder that laconic train wrote.
-    inputs
-        Files, globs, folders or URLs, or one corpus.
     out
         A .csv, .tsv, .jsonl or .parquet file, which appears when it is whole; -: CSV to stdout.
-    reading
-        How raw files are read.
     workers
         Threads that read and compress ahead.
     batch_size
         Documents at a time; fewer of long ones. Answers do not depend on it.
     cache
         How many symbols' vectors to keep from batch to batch; by default 65536, on a GPU none.
-    device
-        cpu, cuda, cuda:1, …; auto is a GPU if there is one.
-    force
-        Replace what is there.
-    json
+    as_json
         Print what was done as JSON; with -o -, a line of JSON for each document.
 
     """
@@ -85,7 +77,7 @@ def predict(
     options = {"batch_size": batch_size, "workers": workers, "cache": cache}
     predictor = _predictor(run, device, options)
     opened = open_inputs(inputs, reading)
-    _predict_all(predictor, opened, path, json)
+    _predict_all(predictor, opened, path, as_json)
 
 
 def _predictor(run: Path, device: str, options: dict[str, int | None]) -> Predictor:
@@ -101,8 +93,8 @@ def _predict_all(predictor: Predictor, opened: Inputs, path: Path | None, as_jso
 
     if opened.corpus is not None:
         predictor.check_corpus(opened.corpus)
-    if path is not None and any(path.resolve() == Path(each).resolve() for each in opened.files):
-        raise FileExistsError(f"{path} is the input itself: choose another name")
+    if path is not None:
+        spare_inputs(path, opened.files)
     started = time.perf_counter()
     tally: Counter[str] = Counter()
     format = None if path is None else format_of(path.name)
@@ -129,12 +121,7 @@ def _checked_out(path: Path, force: bool) -> Path:
     if format is None or not format.tabular:
         known = ", ".join(suffix for suffix, one in formats_by_suffix().items() if one.tabular)
         raise InputError(f"-o {path}: predictions are a file of one of these: {known}")
-    if path.is_dir():
-        raise FileExistsError(f"{path} is a folder: choose another name")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists: choose another name, or use --force")
-    if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} does not exist: make the folder first")
+    check_output(path, force=force)
     return path
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from laconic.cli.flags import Out
 from laconic.errors import InputError, needs
+from laconic.files import check_output
 
 __all__ = ["report"]
 
 
 def report(
     *runs: Path,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    out: Out,
     title: str | None = None,
 ) -> None:
     """Write one HTML page about runs, side by side.
@@ -34,6 +33,7 @@ def report(
         Its heading.
 
     """
+    check_output(out, force=True, makes_folders=True)
     with needs("a report", "report"):  # brings all; or a missing torch would be named first
         import matplotlib  # noqa: F401
     from laconic.report import facts_of, write_report

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
+from laconic.cli.flags import CorpusPath, Switch
 
 __all__ = ["show"]
 
 
 def show(
-    corpus: Path,
+    corpus: CorpusPath,
     document: int,
     /,
     *,
     rows: int = 20,
-    tree: Annotated[bool, Parameter(negative="")] = False,
+    tree: Switch = False,
 ) -> None:
     """Print one document's rules, what they stand for and how often they are used.
 
@@ -26,8 +23,6 @@ def show(
 
     Parameters
     ----------
-    corpus
-        A Parquet file, or a folder of shards.
     document
         Its number, from 0; -1 is the last.
     rows

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 from cyclopts import Parameter
 
+from laconic.cli.flags import Json, Out, Switch
 from laconic.cli.interrupt import resumable
+from laconic.files import local_path
 from laconic.show import how_many
 from laconic.training.settings import TrainingConfig, read_toml, resolve
 
@@ -45,12 +47,12 @@ def train(
     corpus: Path,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    out: Out,
     valid: Path | None = None,
     config: Path | None = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
+    resume: Switch = False,
     settings: Annotated[Flags | None, Parameter(name="*")] = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Json = False,
 ) -> None:
     """Train a model on a corpus; it reads the grammars, nothing is expanded.
 
@@ -78,17 +80,14 @@ def train(
         A TOML file of settings, named as the flags below with _ for -; flags win.
     resume
         Go on with what was interrupted, also in the middle of an epoch.
-    settings
-        Those of laconic.training.settings.TrainingConfig.
-    json
-        Print what came out as JSON.
 
     """
+    local_path(out)
     with resumable(out / "checkpoints"):
         given = read_toml(config) if config else {}
         chosen = vars(settings) if settings is not None else {}
         given |= {name: value for name, value in chosen.items() if value is not None}
-        _train(corpus, out, valid, given, resume, json)
+        _train(corpus, out, valid, given, resume, as_json)
 
 
 def _train(

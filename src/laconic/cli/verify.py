@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from laconic.cli.flags import CorpusPath, Json
 from laconic.show import how_many
 
 __all__ = ["verify"]
 
 
-def verify(corpus: Path, /, *, json: Annotated[bool, Parameter(negative="")] = False) -> None:
+def verify(corpus: CorpusPath, /, *, as_json: Json = False) -> None:
     """Check every row of a corpus, and name those that are damaged; exit status 1 if any is.
 
     laconic verify reviews.parquet
 
     Checksums of all pages, metadata, every rule and symbol, and the lengths. Nothing is expanded.
 
-    Parameters
-    ----------
-    corpus
-        A Parquet file, or a folder of shards.
-    json
-        Print what was found as JSON.
-
     """
     from laconic.corpus import Corpus
 
     opened = Corpus.open(corpus)
     problems = list(opened.problems())
-    if json:
-        _print_json(len(opened), problems)
+    if as_json:
+        found = {"documents": len(opened), "sound": not problems, "problems": problems}
+        print(json.dumps(found))
     else:
         for problem in problems:
             print(problem)
@@ -42,7 +33,3 @@ def verify(corpus: Path, /, *, json: Annotated[bool, Parameter(negative="")] = F
         print(f"{corpus}: {how_many(len(opened), 'document')}, {bad}")
     if problems:
         sys.exit(1)
-
-
-def _print_json(documents: int, problems: list[str]) -> None:
-    print(json.dumps({"documents": documents, "sound": not problems, "problems": problems}))

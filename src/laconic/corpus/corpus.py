@@ -322,6 +322,18 @@ class Corpus:
                     except CorpusError as problem:
                         yield str(CorpusError(problem.reason, file=file, document=first + row))
 
+    def check_like(self, codec: Codec, alphabet: Alphabet) -> None:
+        """Raise InputError unless documents were compressed in the same way as a model's were."""
+        for what, ours, theirs in (
+            ("alphabet", self.alphabet, alphabet),
+            ("codec", self.codec, codec),
+        ):
+            if ours != theirs:
+                raise InputError(
+                    f"the corpus has the {what} {ours!r}, the model was trained with {theirs!r}; "
+                    "compress the documents in that way or, to predict, give them as text"
+                )
+
     def write(self, path: str | os.PathLike[str], level: int = 3, compact: bool = False) -> None:
         """Write the corpus to one Parquet file, which appears when it is whole.
 

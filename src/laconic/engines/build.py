@@ -19,6 +19,7 @@ from laconic.corpus.worker import CompressionJob, DocumentError, Result
 from laconic.engines import Engine
 from laconic.engines.shards import NothingToDoError, Tally, UnfinishedCorpus
 from laconic.errors import InputError
+from laconic.files import spare_inputs
 from laconic.formats import RawDocuments, RawPart, ReadError, Reject, at_its_row
 from laconic.formats.format import shown
 
@@ -60,7 +61,7 @@ def build_corpus(
     unfinished = UnfinishedCorpus(
         out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact
     )
-    _spare_the_inputs(documents, out)
+    spare_inputs(out, documents.files)
     if resume and not force and out.exists() and not unfinished.folder.exists():
         unfinished.sweep()
         made = Corpus.open(out).about
@@ -92,14 +93,6 @@ def build_corpus(
     # Only its end tells whether a compressed file ends with a newline.
     changed = documents.layout != job.about.layout
     return done, unfinished.finish(documents.layout if changed else None)
-
-
-def _spare_the_inputs(documents: RawDocuments, out: Path) -> None:
-    place = out.resolve()
-    for file in documents.files:
-        source = Path(file).resolve()
-        if place == source or place in source.parents:
-            raise FileExistsError(f"{out} is, or holds, the input {file}: choose another name")
 
 
 def _compressed(

@@ -175,16 +175,8 @@ class Predictor:
         return _cut(documents)
 
     def check_corpus(self, corpus: Corpus) -> None:
-        """Raise ValueError unless the corpus was compressed as the model's documents were."""
-        for what, theirs, ours in (
-            ("alphabet", corpus.alphabet, self.alphabet),
-            ("codec", corpus.codec, self.codec),
-        ):
-            if theirs != ours:
-                raise InputError(
-                    f"the corpus has the {what} {theirs!r}, the model was trained with {ours!r}; "
-                    "compress the documents in that way, or pass them as text"
-                )
+        """Raise InputError unless the corpus was compressed as the model's documents were."""
+        corpus.check_like(self.codec, self.alphabet)
 
     def _compressed(self, chunk: tuple[int, Any]) -> Grammars:
         first, documents = chunk

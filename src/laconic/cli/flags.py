@@ -1,0 +1,44 @@
+"""Flags that several commands share, with the help that they have in each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from laconic.cli.inputs import ReadingFlags
+
+__all__ = [
+    "OUT",
+    "CorpusPath",
+    "Device",
+    "Force",
+    "InputPaths",
+    "Json",
+    "MaybeOut",
+    "Out",
+    "Reading",
+    "RunFolder",
+    "Switch",
+]
+
+OUT = Parameter(name=["--out", "-o"])
+Out: TypeAlias = Annotated[Path, OUT]
+MaybeOut: TypeAlias = Annotated[Path | None, OUT]
+
+Switch: TypeAlias = Annotated[bool, Parameter(negative="")]
+Force: TypeAlias = Annotated[bool, Parameter(negative="", help="Replace what is there.")]
+Json: TypeAlias = Annotated[
+    bool, Parameter(name="--json", negative="", help="Print what came out as JSON.")
+]
+Device: TypeAlias = Annotated[
+    str, Parameter(help="cpu, cuda, cuda:1, …; auto is a GPU if there is one.")
+]
+
+CorpusPath: TypeAlias = Annotated[Path, Parameter(help="A Parquet file, or a folder of shards.")]
+RunFolder: TypeAlias = Annotated[Path, Parameter(help="The folder that laconic train wrote.")]
+InputPaths: TypeAlias = Annotated[
+    list[str], Parameter(negative="", help="Files, globs, folders or URLs, or one corpus.")
+]
+Reading: TypeAlias = Annotated[ReadingFlags | None, Parameter(name="*")]
