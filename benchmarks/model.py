@@ -92,7 +92,7 @@ class Data:
         def make(rows: list[int]) -> Any:
             if peer:
                 return peer_batch(self.grammars.take(rows), self.labels[rows])
-            return dataset.__getitems__(rows)
+            return dataset.batch(rows)
 
         begin = time.perf_counter()
         made = [make(rows) for rows in sampler]

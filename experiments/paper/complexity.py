@@ -21,7 +21,7 @@ from laconic import compress_many
 from laconic.batching import Batch, collate
 from laconic.codecs import CodecName
 from laconic.nn import GrammarModel, ModelConfig
-from laconic.training.accelerator import peak_memory_mb
+from laconic.nn.memory import peak_memory_mb
 
 __all__ = ["SHARES", "document", "measure_complexity", "measure_step"]
 

@@ -128,4 +128,4 @@ def _batches(grammars: Grammars, labels: Any, size: int, peer: bool) -> list[Any
         return [peer_batch(grammars.take(rows), labels[rows]) for rows in parts]
     room = int(_ROOM * size * max(1.0, dataset.sequence_lengths.mean()))
     sampler = LengthSampler(dataset.sequence_lengths, size, budget=room)
-    return [dataset.__getitems__(rows) for rows in sampler]
+    return [dataset.batch(rows) for rows in sampler]

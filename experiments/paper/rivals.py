@@ -18,7 +18,7 @@ from experiments.paper.grid import Group
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
 from laconic.samples import Split
 from laconic.tasks import Classification, summary
-from laconic.training.data import split
+from laconic.training.holdout import split
 from laconic.training.settings import TrainingConfig, resolve
 
 __all__ = ["RIVALS", "run_rival", "run_rivals"]

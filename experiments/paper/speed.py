@@ -21,12 +21,12 @@ from torch import Tensor
 from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import IN_PLACE, Group, Method, Row
 from experiments.paper.results import RESULTS, Figures, about, read, write
-from laconic.batching import Batch, LengthSampler
+from laconic.batching import Batch, GrammarDataset, LengthSampler
 from laconic.batching import batches as loader
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import captured_training
-from laconic.training.accelerator import is_want_of_memory, peak_memory_mb
-from laconic.training.data import Part, RowSampler, halves
+from laconic.nn.memory import is_out_of_memory, peak_memory_mb
+from laconic.training.holdout import divide
 from laconic.training.losses import document_losses, losses_of_views
 from laconic.training.new_model import new_model, new_optimizer
 from laconic.training.settings import ConfigError
@@ -87,7 +87,7 @@ def _point(row: Row, device: torch.device, cache: Path, seconds: float, batches:
     try:
         return _measure(row, device, cache, seconds, batches)
     except RuntimeError as error:
-        if not is_want_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         return {"error": "out of memory"}
     finally:
@@ -101,12 +101,12 @@ def _point(row: Row, device: torch.device, cache: Path, seconds: float, batches:
 def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batches: int) -> Figures:
     group, config = row.group, row.config(str(device))
     source, _ = corpora(row.dataset, row.method.codec, group.longest, cache, group.bpe_vocabulary)
-    training, _, task = halves(source, None, None, config)
-    alphabet, cuda = training.dataset.grammars.alphabet_size, device.type == "cuda"
+    training, _, task, _ = divide(source, None, None, config)
+    alphabet, cuda = training.grammars.alphabet_size, device.type == "cuda"
     torch.manual_seed(config.seed)
     wanted = config.model_config(alphabet, task.outputs, task.name)
     model = new_model(wanted, training).to(device)
-    training = training.batched_for(model.config)
+    training = training.changed(counted=model.config.counted, in_place=model.config.in_place)
     losses = document_losses(config, task, None)
 
     def loss(batch: Batch) -> Tensor:
@@ -116,13 +116,9 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     way = captured_training(model, None, loss) if cuda else _eager(model, loss)
     optimizer = new_optimizer(config, model)
     epoch = _Steps(way, optimizer, config.clip, training, device)
-    sampler = LengthSampler(
-        training.sequence_lengths, config.batch_size, budget=config.budget, seed=config.seed
-    )
-    lengths = training.dataset.sequence_lengths
-    every = sorted(
-        RowSampler(sampler, training.rows), key=lambda rows: len(rows) * int(lengths[rows].max())
-    )
+    lengths = training.sequence_lengths
+    sampler = LengthSampler(lengths, config.batch_size, budget=config.budget, seed=config.seed)
+    every = sorted(sampler, key=lambda rows: len(rows) * int(lengths[rows].max()))
     # From the middle of each part, so that long batches weigh as much as in an epoch.
     places = ((np.arange(batches) + 0.5) * len(every) / batches).astype(int)
     some = [every[place] for place in np.unique(places).tolist()]
@@ -138,7 +134,7 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
         "documents_per_s": trained / spent,
         "peak_mb": peak_memory_mb(device) if cuda else None,
         "letters": float(source.grammars.expanded_lengths.mean()),
-        "sequence": float(lengths.mean()),
+        "sequence": float(GrammarDataset(source.grammars).sequence_lengths.mean()),
         "batch_size": config.batch_size,
         "batches": len(some),
         "passes": passes,
@@ -152,13 +148,13 @@ class _Steps:
     way: Callable[[Batch], Tensor]
     optimizer: torch.optim.Optimizer
     clip: float | None
-    training: Part
+    training: GrammarDataset
     device: torch.device
 
     def run(self, batches: Sequence[list[int]]) -> int:
         """Train on batches of rows; return their documents, when the device has done them."""
         documents, cuda = 0, self.device.type == "cuda"
-        made = loader(self.training.dataset, batches, pin_memory=cuda)
+        made = loader(self.training, batches, pin_memory=cuda)
         for batch in made:
             self.way(batch.to(self.device, non_blocking=True))
             if self.clip:

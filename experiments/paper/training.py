@@ -12,22 +12,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
 from experiments.paper.results import RESULTS, Figures, about, path_of, write
 from laconic.batching import GrammarDataset
+from laconic.errors import OutOfMemoryError
 from laconic.tasks import summary
-from laconic.training.data import Part, split
-from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
+from laconic.training.holdout import split, targets_of
+from laconic.training.loop import Progress, Trained, TrainingError, train
 from laconic.training.run import Run, RunError
 from laconic.training.settings import TrainingConfig
+from laconic.training.validation import forward_pass
 
 __all__ = ["LEFT", "in_words", "run_row", "run_rows"]
 
-LEFT = (ModuleNotFoundError, TrainingError)  # what ends one row, and not the others
+LEFT = (
+    ModuleNotFoundError,
+    OutOfMemoryError,
+    TrainingError,
+)  # what ends one row, and not the others
 _TEST_BATCH, _TEST_SYMBOLS = 256, 1 << 20
 _LINES = ("train_loss", "valid_loss", "seconds", "documents_per_s", "peak_memory_mb")
 
@@ -103,10 +108,10 @@ def run_row(
     resume = folder is not None and _can_resume(folder, config)
     trained = train(source, config, folder, resume=resume, progress=partial(_say, row))
     dataset = GrammarDataset(test, trained.task.numbers(test.labels))
-    part = Part(dataset, np.arange(len(dataset)))
     # Larger batches give the same outputs sooner.
     larger = replace(config, batch_size=max(_TEST_BATCH, config.batch_size), budget=_TEST_SYMBOLS)
-    tested = trained.task.evaluate(outputs_of(trained.model, part, larger), part.targets)
+    outputs = forward_pass(trained.model, larger).outputs(dataset)
+    tested = trained.task.evaluate(outputs, targets_of(dataset))
     targets = trained.task.numbers(source.labels)
     fit, held_out = split(trained.task, targets, config.holdout, row.seed)
     figures: Figures = {
@@ -121,7 +126,7 @@ def run_row(
         "documents": {
             "train": len(fit),
             "valid": len(held_out),
-            "test": len(part),
+            "test": len(dataset),
             "sequence": float(GrammarDataset(source.grammars).sequence_lengths.mean()),
         },
         "test": summary(tested),
@@ -133,7 +138,7 @@ def run_row(
     write(path_of(results, row.dataset, method.name, row.seed), figures)
     if folder is not None:
         shutil.rmtree(folder)
-    del trained, dataset, part
+    del trained, dataset
     # What graphs hold would be counted as the next row's.
     gc.collect()
     if torch.cuda.is_available():

@@ -158,7 +158,7 @@ def test_labels(labels: Any, dtype: torch.dtype) -> None:
     assert batch.labels is not None
     assert batch.labels.dtype == dtype
     assert batch.labels.tolist() == torch.as_tensor(labels).tolist()
-    taken = GrammarDataset(grammars, labels).__getitems__([1]).labels
+    taken = GrammarDataset(grammars, labels).batch([1]).labels
     assert taken is not None
     assert taken.dtype == dtype
     assert torch.equal(taken, batch.labels[1:])
@@ -198,8 +198,8 @@ def test_a_dataset_takes_documents_by_row(seed: int, documents: int, data: st.Da
     none = Grammars(grammars.alphabet_size, [], [0], [], [0])
     chosen = Grammars.concatenate([none, *(grammars[row] for row in there)])
     wanted = collate(chosen, np.array(there, int) * 10, there)
-    assert same(dataset.__getitems__(rows), wanted)
-    assert all(same(dataset[row], dataset.__getitems__([row])) for row in rows)
+    assert same(dataset.batch(rows), wanted)
+    assert all(same(dataset[row], dataset.batch([row])) for row in rows)
     with pytest.raises(IndexError):
         dataset[documents]
 
@@ -207,7 +207,7 @@ def test_a_dataset_takes_documents_by_row(seed: int, documents: int, data: st.Da
 def test_rules_of_documents_stay_apart_if_asked() -> None:
     grammars = compress_many(["abab", "abab"])
     for merge, nodes in ((True, 1), (False, 2)):
-        batch = GrammarDataset(grammars, merge=merge).__getitems__([0, 1])
+        batch = GrammarDataset(grammars, merge=merge).batch([0, 1])
         assert len(batch.children) == nodes
         assert batch.labels is None
 
@@ -248,7 +248,7 @@ def test_loaders(workers: int) -> None:
     loader = batches(dataset, sampler, workers)
     for epoch in (0, 1):
         sampler.set_epoch(epoch)
-        wanted = [dataset.__getitems__(rows) for rows in sampler]
+        wanted = [dataset.batch(rows) for rows in sampler]
         found = list(loader)
         assert len(loader) == len(found) == len(wanted) == 9
         assert all(same(*pair) for pair in zip(found, wanted, strict=True))
@@ -256,7 +256,7 @@ def test_loaders(workers: int) -> None:
     assert all(same(*pair) for pair in zip(loader, wanted[4:], strict=True))
     assert torch.equal(state, torch.get_rng_state())
     there = pickle.loads(pickle.dumps(dataset))
-    assert same(there.__getitems__([5, 9]), dataset.__getitems__([5, 9]))
+    assert same(there.batch([5, 9]), dataset.batch([5, 9]))
 
 
 # ---- samplers -----------------------------------------------------------------------------------
@@ -453,6 +453,15 @@ def test_little_padding_in_a_sample(shuffle: bool) -> None:
     counts = dataset.sequence_lengths.tolist()
     sampler = LengthSampler(counts, 32, shuffle=shuffle)
     assert sum(padded(counts, batch) for batch in sampler) < 1.1 * sum(counts)
+
+
+@given(COUNTS, OPTIONS)
+def test_the_largest_batch_is_one_of_the_epoch(counts: list[int], options: dict[str, Any]) -> None:
+    sampler = LengthSampler(counts, **options | {"processes": 1})
+    largest = sampler.largest()
+    assert largest in list(sampler)
+    sizes = [len(rows) * max(counts[row] for row in rows) for rows in sampler]
+    assert len(largest) * max(counts[row] for row in largest) == max(sizes)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import RANDOMS, chain, codec_options, document, doubling, valid_grammar
 
 from laconic import Grammar, Grammars, compress_many, samples
-from laconic.batching import GrammarDataset, Rows
+from laconic.batching import GrammarDataset
 from laconic.batching.grammar_dropout import expand_at_random
 
 KJV = compress_many(samples.load("kjv").train.documents[:60])
@@ -108,13 +108,14 @@ def test_too_much_is_refused(share: float) -> None:
 
 
 def test_datasets_drop_only_for_training() -> None:
-    dataset = GrammarDataset(KJV)
-    dataset.dropout = 0.5
-    rows = Rows([4, 9])
-    rows.seed = 1, 0
-    plain, dropped = dataset.__getitems__([4, 9]), dataset.__getitems__(rows)
+    dataset = GrammarDataset(KJV, dropout=0.5)
+    plain, dropped = dataset.batch([4, 9]), dataset.batch([4, 9], seed=(1, 0))
     assert plain.sequence_lengths.tolist() == dataset.sequence_lengths[[4, 9]].tolist()
     assert (dropped.sequence_lengths > plain.sequence_lengths).all()
+    selected = dataset.select([9, 4]).batch([1, 0], seed=(1, 0))
+    assert selected.symbols.tolist() == dropped.symbols.tolist(), "rows of the source decide"
+    assert selected.rows is not None
+    assert selected.rows.tolist() == [1, 0]
 
 
 def test_rows_of_one_seed_are_not_those_of_another_moved() -> None:

@@ -23,7 +23,7 @@ from experiments.paper.results import about, path_of, read, rounded, write
 from experiments.paper.rivals import _Task, run_rivals
 from experiments.paper.table import NAMES, Results, compared
 from experiments.paper.training import run_row, run_rows
-from laconic.training.data import halves
+from laconic.training.holdout import divide
 from laconic.training.loop import Progress, train
 from laconic.training.settings import ConfigError
 
@@ -145,7 +145,7 @@ def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
         if row.dataset == "bacteria":
             source, _ = corpora("bacteria", row.method.codec, 100, smoke / "build/corpora", 200)
             config = row.config("cpu")
-            fit, held_out, _ = halves(source, None, None, config)
+            fit, held_out, *_ = divide(source, None, None, config)
             assert held_out is not None
             assert len(held_out) == 384
             assert not set(held_out.rows.tolist()) & set(fit.rows.tolist())

@@ -68,7 +68,7 @@ def test_scores_are_what_is_lost_without_a_column(kind: str, task: str) -> None:
     # The weight of each entry stays as it is; only its row's numbers go.
     names = counted.named(grammars, batch.bag.buckets)
     wanted: dict[str, tuple[float, int]] = {}
-    with predictor.evaluating(), torch.no_grad():
+    with predictor.forward.evaluating(), torch.no_grad():
         value = slow_value(predictor, model(batch), "law")
         for column in batch.bag.buckets.tolist():
             row = int(model.bag.places[column])

@@ -61,7 +61,7 @@ def slow_scores(predictor: Predictor, text: str, target: str) -> list[float]:
     """How the value changes when the vector of one symbol grows, by central differences."""
     batch = collate(Grammars.concatenate([compress(text)]))
     scores, step = [], 1e-5
-    with predictor.evaluating(), torch.no_grad():
+    with predictor.forward.evaluating(), torch.no_grad():
         inputs = predictor.model.inputs(batch)
         for place in range(batch.symbols.shape[1]):
             found = []
@@ -83,7 +83,7 @@ def test_gradients_are_slopes(task: str) -> None:
     assert scores == pytest.approx(slow_scores(predictor, TEXT, "law"), abs=1e-8)
     assert max(map(abs, scores)) > 1e-4
     assert found.target == target
-    with predictor.evaluating(), torch.no_grad():
+    with predictor.forward.evaluating(), torch.no_grad():
         outputs = predictor.model(collate(Grammars.concatenate([compress(TEXT)])))
     assert found.value == pytest.approx(slow_value(predictor, outputs, "law"))
     assert found.prediction == pytest.approx(predictor.predict([TEXT])[0])
@@ -105,7 +105,7 @@ def test_integrated_scores_add_up(composer: str, sequence_model: str) -> None:
 @pytest.mark.parametrize("pooling", ["max", "attention", "last", "length_mean"])
 def test_they_add_up_with_every_pooling(pooling: str) -> None:
     predictor = make_predictor("regression", pooling=pooling)
-    predictor.budget = 1000  # steps in several batches
+    predictor.forward.budget = 1000  # steps in several batches
     found = explain(predictor, TEXT[:80], method="integrated", steps=128)
     scores = [piece.score for piece in found.pieces]
     allowed = 1e-3 * sum(map(abs, scores))
@@ -178,7 +178,7 @@ def slow_top(predictor: Predictor, texts: list[str], target: str | None) -> dict
 def test_top_phrases(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("laconic.inference.predictor._CHUNK", 7)
     predictor = make_predictor(task)
-    predictor.batch_size = 4
+    predictor.forward.batch_size = 4
     lists = top_phrases(predictor, SHORT, per_class=10, min_count=3)
     names = ["higher", "lower"] if task == "regression" else list(CLASSES)
     assert list(lists) == names

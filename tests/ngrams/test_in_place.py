@@ -28,8 +28,8 @@ from laconic.nn.levels import sum_levels
 from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.weighted_sums import weighted_sums
 from laconic.tasks import Classification
-from laconic.training.data import Part
 from laconic.training.loop import Progress, train
+from laconic.training.new_model import _shared_buckets
 from laconic.training.run import Run
 from laconic.training.settings import ConfigError, TrainingConfig
 
@@ -358,7 +358,7 @@ def test_killed_and_resumed_is_as_if_nothing_had_been(corpus: Corpus, tmp_path: 
 @given(st.lists(st.text("abcd", max_size=30), min_size=1, max_size=6), st.sampled_from(CODECS))
 def test_rows_are_for_what_two_documents_have(texts: list[str], codec: CodecName) -> None:
     grammars, buckets = compress_many(texts, codec), 10**5
-    part = Part(GrammarDataset(grammars), np.arange(len(texts)))
+    dataset = GrammarDataset(grammars)
     have: Counter[int] = Counter()
     for text in texts:
         letters = [*text.encode()]
@@ -369,7 +369,8 @@ def test_rows_are_for_what_two_documents_have(texts: list[str], codec: CodecName
         with pytest.MonkeyPatch.context() as patched:
             if one_by_one:
                 patched.setattr("laconic.ngrams.hashed._PORTION", 1)
-            assert set(np.flatnonzero(part.shared(NgramPlacer(3, buckets))).tolist()) == wanted
+            shared = _shared_buckets(dataset, NgramPlacer(3, buckets))
+            assert set(np.flatnonzero(shared).tolist()) == wanted
 
 
 def test_what_training_does_not_know_says_nothing() -> None:

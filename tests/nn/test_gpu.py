@@ -81,7 +81,7 @@ def _exact() -> Iterator[None]:
 @pytest.mark.parametrize("composer", sorted(COMPOSERS))
 @pytest.mark.parametrize("sequence_model", SEQUENCE_MODELS)
 def test_the_device_gives_what_the_cpu_gives(composer: str, sequence_model: str) -> None:
-    batch = kjv(20).__getitems__(list(range(20)))
+    batch = kjv(20).batch(list(range(20)))
     model = small_model(composer=composer, sequence_model=sequence_model, identity_buckets=99)
     model = model.double()
     wanted, outputs = gradients(model, batch), model(batch)
@@ -96,13 +96,13 @@ def test_batch_mates_and_padding_change_nothing(sequence_model: str) -> None:
     data = kjv(12)
     model = small_model(sequence_model=sequence_model, layers=2).cuda().eval()
     with torch.no_grad():
-        together = model(data.__getitems__(list(range(12))).to("cuda"))
+        together = model(data.batch(list(range(12))).to("cuda"))
         alone = torch.cat([model(data[i].to("cuda")) for i in range(12)])
     assert (together - alone).abs().max() <= 1e-5
 
 
 def test_bf16_autocast_trains() -> None:
-    batch = kjv(20).__getitems__(list(range(20))).to("cuda")
+    batch = kjv(20).batch(list(range(20))).to("cuda")
     for name in SEQUENCE_MODELS:
         model = small_model(sequence_model=name).cuda()
         exact = model(batch)
@@ -130,7 +130,7 @@ def test_captured_steps_are_steps(codec: str, composer: str) -> None:
 
 
 def counting_model(kind: str, data: GrammarDataset, **changes: Any) -> GrammarModel:
-    """A model that knows the n-grams of some documents; they count them from now on."""
+    """A model that knows the n-grams of some documents."""
     chosen = {"model": kind, "ngrams": 4, "phrases": 3, "ngram_buckets": 5000} | changes
     counted = small_model(**chosen).config.counted
     assert counted is not None
@@ -139,25 +139,29 @@ def counting_model(kind: str, data: GrammarDataset, **changes: Any) -> GrammarMo
     assert model.bag is not None
     model.bag.learn(torch.from_numpy(found), len(data))
     torch.nn.init.normal_(model.bag.table, std=0.1)
-    data.counted = counted
     return model
 
 
-def reading_model(data: GrammarDataset) -> GrammarModel:
-    """A model that reads n-grams in their places; batches tell them from now on."""
+def reading_model() -> GrammarModel:
+    """A model that reads n-grams in their places."""
     sizes = {"local_buckets": 500, "local_size": 8, "local_rows": 400}
     model = small_model(local_ngrams=4, local_dropout=0.0, **sizes)
     assert model.local is not None
     model.local.learn(torch.arange(500) % 5 > 0)  # training, too, gives rows to some
-    data.in_place = model.config.in_place
     return model
+
+
+def told(data: GrammarDataset, model: GrammarModel) -> GrammarDataset:
+    """The documents with the n-grams that the model needs."""
+    return data.changed(counted=model.config.counted, in_place=model.config.in_place)
 
 
 @pytest.mark.parametrize("kind", ["ngram", "both", "local"])
 def test_captured_steps_see_ngrams_as_others_do(kind: str) -> None:
     data = kjv(300)
-    model = reading_model(data) if kind == "local" else counting_model(kind, data)
-    small = data.__getitems__(list(range(20)))
+    model = reading_model() if kind == "local" else counting_model(kind, data)
+    data = told(data, model)
+    small = data.batch(list(range(20)))
     wanted = gradients(model, small)
     model = model.cuda()
     assert_close(gradients(model, small.to("cuda")), wanted, 1e-4)
@@ -170,10 +174,8 @@ def test_captured_steps_see_ngrams_as_others_do(kind: str) -> None:
         ["ab" * 40] * 8,
         [str(n) * 20 + "".join(map(chr, range(40, 100))) for n in range(8)],
     ):
-        grammars = compress_many(texts, "none")
-        batch = collate(grammars, [0, 1] * 4, counted=data.counted, in_place=data.in_place).to(
-            "cuda"
-        )
+        grown = told(GrammarDataset(compress_many(texts, "none"), [0, 1] * 4), model)
+        batch = grown.batch(range(8)).to("cuda")
         step(batch)
         found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
         assert_close(found, gradients(model, batch), 1e-4)
@@ -195,7 +197,7 @@ def test_every_sequence_model_can_be_captured(sequence_model: str) -> None:
     model = small_model(sequence_model=sequence_model, layers=2).cuda()
     step = captured_training(model)
     for begin in (0, 20, 40, 0):
-        batch = data.__getitems__(list(range(begin, begin + 20))).to("cuda")
+        batch = data.batch(list(range(begin, begin + 20))).to("cuda")
         step(batch)
         found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
         assert_close(found, gradients(model, batch), 1e-4)
@@ -204,6 +206,7 @@ def test_every_sequence_model_can_be_captured(sequence_model: str) -> None:
 def test_losses_of_views_can_be_captured() -> None:
     data = kjv(40)
     model = counting_model("both", data).cuda()
+    data = told(data, model)
 
     def loss(batch: Batch) -> Tensor:
         assert batch.labels is not None
@@ -211,7 +214,7 @@ def test_losses_of_views_can_be_captured() -> None:
 
     step = captured_training(model, None, loss)
     for begin in (0, 20):
-        batch = data.__getitems__(list(range(begin, begin + 20))).to("cuda")
+        batch = data.batch(list(range(begin, begin + 20))).to("cuda")
         step(batch)
         found = {n: p.grad.cpu() for n, p in model.named_parameters() if p.grad is not None}
         model.zero_grad()

@@ -19,17 +19,19 @@ from safetensors.torch import load_file, save_file
 
 import laconic
 from laconic import Corpus, compress_many, samples
-from laconic.batching import GrammarDataset, LengthSampler, Rows, collate
+from laconic.batching import GrammarDataset, LengthSampler, collate
 from laconic.batching.grammar_dropout import expand_at_random
+from laconic.errors import OutOfMemoryError
 from laconic.nn import GrammarModel, pretrained
 from laconic.tasks import Classification, LabelError, task_of
 from laconic.training.checkpoint import CheckpointError, Checkpoints
-from laconic.training.data import Part, RowSampler, split
-from laconic.training.loop import Progress, Trained, TrainingError, outputs_of, train
+from laconic.training.holdout import split, targets_of
+from laconic.training.loop import Progress, Trained, TrainingError, train
 from laconic.training.new_model import new_model
 from laconic.training.run import Run, RunError
 from laconic.training.schedule import learning_rate
 from laconic.training.settings import ConfigError, TrainingConfig
+from laconic.training.validation import forward_pass
 
 TINY = TrainingConfig(embedding_size=16, width=16, epochs=3, batch_size=16, dropout=0.2, seed=5)
 TIMES = ("seconds", "documents_per_s", "peak_memory_mb")
@@ -124,19 +126,6 @@ def test_accumulated_and_resumed(corpus: Corpus, tmp_path: Path) -> None:
     assert same(train(corpus, config, tmp_path / "run", resume=True), whole)
 
 
-def test_the_largest_batch_is_one_of_the_epoch(corpus: Corpus) -> None:
-    dataset = GrammarDataset(corpus.grammars)
-    chosen = np.arange(1, 100, 3)
-    sampler = LengthSampler(dataset.sequence_lengths[chosen], 8, seed=2)
-    batches = RowSampler(sampler, chosen, seed=4)
-    largest = batches.largest()
-    sizes = [len(rows) * dataset.sequence_lengths[rows].max() for rows in batches]
-    assert len(largest) * dataset.sequence_lengths[largest].max() == max(sizes)
-    assert list(largest) in [list(rows) for rows in batches]
-    assert isinstance(largest, Rows)
-    assert largest.seed == (4, 0)
-
-
 def test_a_step_follows_the_mean_over_documents(corpus: Corpus) -> None:
     """Plain steps by hand, with batches of different sizes accumulated and one left over."""
     config = replace(TINY, epochs=1, dropout=0.0, clip=0.5, accumulate=4, holdout=0.0, batch_size=7)
@@ -174,7 +163,7 @@ def test_outputs_are_in_the_order_of_documents(corpus: Corpus) -> None:
     dataset = GrammarDataset(corpus, task.numbers(corpus.labels))
     model = GrammarModel(TINY.model_config(256, task.outputs, task.name)).train()
     rows = np.array([5, 90, 17, 3])
-    found = outputs_of(model, Part(dataset, rows), replace(TINY, batch_size=3))
+    found = forward_pass(model, replace(TINY, batch_size=3)).outputs(dataset.select(rows))
     assert model.training
     wanted = model.eval()(collate(corpus.grammars.take(rows))).detach().numpy()
     np.testing.assert_allclose(found, wanted, atol=1e-6)
@@ -282,11 +271,11 @@ def test_views_are_trained_together_and_each_alone(corpus: Corpus) -> None:
     config = replace(config, holdout=0.0, batch_size=200, view_loss=0.5, clip=None)
     trained = train(corpus, config)
     task = task_of(corpus.labels)
-    part = Part(GrammarDataset(corpus, task.numbers(corpus.labels)), np.arange(len(corpus)))
+    dataset = GrammarDataset(corpus, task.numbers(corpus.labels))
     torch.manual_seed(config.seed)
-    model = new_model(config.model_config(256, task.outputs, task.name), part)
+    model = new_model(config.model_config(256, task.outputs, task.name), dataset)
     optimizer = torch.optim.Adam(model.parameters(), learning_rate(config, 0, 1))
-    batch = collate(corpus.grammars, part.targets, counted=model.config.counted)
+    batch = collate(corpus.grammars, targets_of(dataset), counted=model.config.counted)
     assert batch.labels is not None
     read, counted = model.views(batch)
     torch.testing.assert_close(model(batch), read + counted)
@@ -475,7 +464,7 @@ def test_too_little_memory(
         raise error
 
     monkeypatch.setattr(GrammarModel, "forward", full)
-    with pytest.raises(TrainingError, match=r"out of memory: batch_size is 16, budget unlimited"):
+    with pytest.raises(OutOfMemoryError, match="batch_size is 16, budget unlimited; lower one"):
         train(corpus, TINY)
 
 

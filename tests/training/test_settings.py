@@ -19,7 +19,7 @@ from laconic.nn.pooling import POOLINGS
 from laconic.nn.sequence_models import SEQUENCE_MODELS
 from laconic.tasks import TASKS, Classification, Multilabel, Regression
 from laconic.training import losses
-from laconic.training.data import split
+from laconic.training.holdout import split
 from laconic.training.presets import PRESETS
 from laconic.training.schedule import learning_rate
 from laconic.training.settings import ConfigError, TrainingConfig, read_toml, resolve

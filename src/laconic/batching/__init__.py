@@ -6,7 +6,7 @@ with needs("a batch for training", "train"):
     import torch  # noqa: F401
 
 from laconic.batching.batch import Bag, Batch, NgramsInPlace, collate
-from laconic.batching.dataset import GrammarDataset, Rows
+from laconic.batching.dataset import GrammarDataset
 from laconic.batching.loader import batches
 from laconic.batching.sampler import LengthSampler
 
@@ -16,7 +16,6 @@ __all__ = [
     "GrammarDataset",
     "LengthSampler",
     "NgramsInPlace",
-    "Rows",
     "batches",
     "collate",
 ]

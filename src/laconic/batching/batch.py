@@ -90,14 +90,12 @@ class Batch:
         return self._with(Tensor.pin_memory)
 
     def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        fields: dict[str, Any] = dict(vars(self))
-        for name, value in fields.items():
-            fields[name] = change(value) if isinstance(value, Tensor) else value
-        if self.bag is not None:
-            fields["bag"] = Bag(*map(change, self.bag))
-        if self.in_place is not None:
-            fields["in_place"] = NgramsInPlace(*map(change, self.in_place))
-        return Batch(**fields)
+        def changed(value: Any) -> Any:
+            if isinstance(value, Bag | NgramsInPlace):
+                return type(value)(*map(change, value))
+            return change(value) if isinstance(value, Tensor) else value
+
+        return Batch(**{name: changed(value) for name, value in vars(self).items()})
 
     def __len__(self) -> int:
         """The number of documents."""

@@ -22,42 +22,43 @@ from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.show import how_many
 
-__all__ = ["GrammarDataset", "Rows"]
-
-
-class Rows(list[int]):
-    """Rows of a dataset for training, with the seed of what is random in their documents."""
-
-    seed: tuple[int, ...] = ()
+__all__ = ["GrammarDataset"]
 
 
 class GrammarDataset(Dataset[Batch]):
-    """Documents in memory, from which PyTorch's loaders take batches by row.
+    """Documents in memory, made into batches by row.
 
     Labels are as in collate. A corpus gives its own where they are numbers and none are passed; its
     class names are left alone, because training numbers them: pass the numbers. Raises ValueError
     if documents and labels differ in number, or a label of the corpus is missing.
 
+    `rows` (int [N]) are the documents of the source that the dataset has, and labels are then
+    theirs; by default it has all. `merge`, `counted` and `in_place` are as in collate: a model's
+    config says which n-grams it needs. `dropout` is the share of symbols that batches with a seed
+    have expanded at random. `threads` count n-grams, by default one for each processor.
+
     >>> from laconic import compress_many
     >>> dataset = GrammarDataset(compress_many(["abab", "banana", "abc"]), labels=[0, 1, 0])
     >>> dataset.sequence_lengths.tolist()
     [2, 4, 3]
-    >>> batch = dataset.__getitems__([2, 0])
+    >>> batch = dataset.batch([2, 0])
     >>> batch.rows.tolist(), batch.labels.tolist(), batch.sequence_lengths.tolist()
     ([2, 0], [0, 0], [3, 2])
+    >>> dataset.select([1, 2]).batch([0]).labels.tolist()
+    [1]
     """
 
-    counted: HashedCounter | None = None
-    """What of n-grams and phrases goes into batches; a model's config says what it needs."""
-    in_place: NgramPlacer | None = None
-    """Which n-grams batches tell the places of; a model's config says so, too."""
-    dropout = 0.0
-    """Share of symbols that rows with a seed (Rows) have expanded at random."""
-    threads: int | None = None
-    """That count n-grams; by default as many as there are processors."""
-
     def __init__(
-        self, source: Grammars | Corpus, labels: Numbers | None = None, merge: bool = True
+        self,
+        source: Grammars | Corpus,
+        labels: Numbers | None = None,
+        *,
+        rows: Numbers | None = None,
+        merge: bool = True,
+        counted: HashedCounter | None = None,
+        in_place: NgramPlacer | None = None,
+        dropout: float = 0.0,
+        threads: int | None = None,
     ) -> None:
         if isinstance(source, Corpus):
             labels = _numbers_of(source) if labels is None else labels
@@ -65,29 +66,51 @@ class GrammarDataset(Dataset[Batch]):
         if not isinstance(source, Grammars):
             raise TypeError(f"a dataset is of Grammars or a Corpus, not {type(source).__name__}")
         self.grammars = source
-        self.labels = None if labels is None else as_labels(labels, len(source))
-        self.merge = merge
+        self.rows: Int64s = np.arange(len(source)) if rows is None else np.asarray(rows, np.int64)
+        self.labels = None if labels is None else as_labels(labels, len(self.rows))
+        self.merge, self.counted, self.in_place = merge, counted, in_place
+        self.dropout, self.threads = dropout, threads
+
+    def changed(self, **arguments: Any) -> GrammarDataset:
+        """Return the dataset with other arguments of the constructor; the grammars are shared."""
+        every = vars(self) | arguments
+        return GrammarDataset(every.pop("grammars"), **every)
+
+    def select(self, rows: Numbers) -> GrammarDataset:
+        """Return a dataset of some of the documents, which shares the grammars."""
+        chosen = np.asarray(rows, np.int64)
+        labels = None if self.labels is None else self.labels.numpy()[chosen]
+        return self.changed(rows=self.rows[chosen], labels=labels)
 
     @property
     def sequence_lengths(self) -> Int64s:
         """The symbols of each document's sequence, int64 [N]: what LengthSampler wants."""
-        return np.diff(self.grammars.sequence_offsets)
+        return np.diff(self.grammars.sequence_offsets)[self.rows]
 
     def __len__(self) -> int:
-        return len(self.grammars)
+        return len(self.rows)
 
     def __getitem__(self, row: int) -> Batch:
-        return self.__getitems__([index(row)])
+        return self.batch([index(row)])
 
     def __getitems__(self, rows: Sequence[int]) -> Batch:
-        """Return some documents as one batch, in that order; DataLoader calls this."""
-        places = np.asarray(rows)
-        grammars = self.grammars.take(places)
+        """Return some documents as one batch; PyTorch's DataLoader calls this."""
+        return self.batch(rows)
+
+    def batch(self, rows: Sequence[int], seed: Sequence[int] | None = None) -> Batch:
+        """Return some documents as one batch, in that order.
+
+        With `seed`, symbols are expanded at random; how depends on it and the documents' rows of
+        the source alone.
+        """
+        places = np.asarray(rows, None if len(rows) else np.int64)
+        taken = self.rows[places]
+        grammars = self.grammars.take(taken)
         places = places.astype(np.int64) % max(1, len(self))
         labels = None if self.labels is None else self.labels[torch.from_numpy(places)]
         read = grammars
-        if self.dropout and isinstance(rows, Rows):
-            read = expand_at_random(grammars, self.dropout, rows.seed, places)
+        if self.dropout and seed is not None:
+            read = expand_at_random(grammars, self.dropout, seed, taken)
         batch = collate(read, labels, places, self.merge, in_place=self.in_place)
         if self.counted is None:
             return batch

@@ -121,6 +121,10 @@ class LengthSampler(Sampler[list[int]]):
         for begin, end in self._ranges[self.start :].tolist():
             yield order[begin:end][self.rank :: self.processes].tolist()
 
+    def largest(self) -> list[int]:
+        """Return the batch that has most symbols, padding included."""
+        return max(self, key=lambda rows: len(rows) * int(self.lengths[rows].max()))
+
     def _even_cuts(self, total: int) -> Int64s:
         number = -(-total // (self.batch_size * self.processes))
         # Matters for batch_size=1 only: ⌊total / number⌋ documents must go round all processes.

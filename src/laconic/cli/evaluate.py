@@ -72,13 +72,11 @@ def evaluate(
 
 
 def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> dict[str, Any]:
-    import numpy as np
-
     from laconic.corpus import Corpus
-    from laconic.training.accelerator import accelerator_for, told_of_memory
-    from laconic.training.data import Part, numbered
-    from laconic.training.loop import outputs_of
+    from laconic.training.accelerator import accelerator_for
+    from laconic.training.holdout import labelled_dataset, targets_of
     from laconic.training.run import Run
+    from laconic.training.validation import forward_pass
 
     run, corpus = Run.open(folder), Corpus.open(path)
     config = replace(run.config, device=device, trackers=())
@@ -88,18 +86,16 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
         raise InputError(f"{path} has no documents")
     try:
         corpus.check_like(run.codec, run.alphabet)
-        dataset, task = numbered(corpus, run.task, run.task.name)
+        dataset, task = labelled_dataset(corpus, run.task, run.task.name)
     except InputError as error:
         raise InputError(error.reason, file=str(path), document=error.document) from None
-    part = Part(dataset, np.arange(len(dataset)))
-    where = accelerator_for(config, None).device
-    with told_of_memory(config):
-        outputs = outputs_of(run.model(str(where)), part, config)
+    model = run.model(str(accelerator_for(config, None).device))
+    outputs = forward_pass(model, config).outputs(dataset)
     return {
         "run": str(folder),
         "corpus": str(path),
         "classes": list(task.classes),
-        **task.evaluate(outputs, part.targets),
+        **task.evaluate(outputs, targets_of(dataset)),
     }
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from laconic.alphabet import Alphabet
 from laconic.arrays import Int64s
 from laconic.batching import Bag, collate
 from laconic.grammar import Grammar, Grammars
+from laconic.inference.attribution import ValueOf
 from laconic.inference.phrase_table import Phrase, symbol_lengths
 from laconic.inference.predictor import Predictor
 from laconic.ngrams.hashed import CountedText, HashedCounter, portions
@@ -47,7 +47,7 @@ def spelled(name: CountedText, alphabet: Alphabet) -> str:
 
 
 def scored_columns(
-    predictor: Predictor, grammar: Grammar, bag: Bag, value_of: Callable[[Tensor], Tensor]
+    predictor: Predictor, grammar: Grammar, bag: Bag, value_of: ValueOf
 ) -> list[Column]:
     """Return the columns of one document that the model knows, the strongest first.
 

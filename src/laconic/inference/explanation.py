@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +14,12 @@ import torch
 from torch import Tensor
 
 from laconic.alphabet import Alphabet, Document
-from laconic.batching import Batch, GrammarDataset, LengthSampler, collate
+from laconic.batching import collate
 from laconic.corpus.documents import DocumentSource
 from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
-from laconic.inference.counted_explanation import (
-    CountedTable,
-    scored_columns,
-    spread,
-)
+from laconic.inference.attribution import scores_of_document, scores_of_many
+from laconic.inference.counted_explanation import CountedTable, scored_columns, spread
 from laconic.inference.phrase_table import Phrase, PhraseTable, symbol_lengths
 from laconic.inference.predictor import Predictor
 
@@ -125,14 +121,15 @@ def explain(
     counted, in_place = predictor.model.config.counted, predictor.model.config.in_place
     alone = Grammars.concatenate([grammar])
     batch = collate(alone, counted=counted, in_place=in_place).to(predictor.device)
-    with predictor.evaluating():
+    with predictor.forward.evaluating():
         with torch.no_grad():
             outputs = predictor.model(batch)
         place = _place(predictor, target, outputs)
         value_of = partial(predictor.task.value, place=place)
         scores, nothing = np.zeros(len(grammar.sequence)), torch.zeros_like(outputs)
         if predictor.model.config.reads_sequences:
-            scores, nothing = _read(predictor, batch, value_of, method, steps)
+            way = steps if method == "integrated" else None
+            scores, nothing = scores_of_document(predictor, batch, value_of, way)
         columns = []
         if counted is not None and batch.bag is not None and predictor.model.bag is not None:
             columns = scored_columns(predictor, grammar, batch.bag, value_of)
@@ -155,26 +152,6 @@ def explain(
     )
 
 
-def _read(
-    predictor: Predictor,
-    batch: Batch,
-    value_of: Callable[[Tensor], Tensor],
-    method: Method,
-    steps: int,
-) -> tuple[Floats, Tensor]:
-    """Return the scores of what the sequence model reads, [n'], and its outputs for zeros."""
-    model, alone = predictor.model, replace(batch, bag=None)
-    with torch.no_grad():
-        inputs = model.inputs(alone).detach()
-        nothing = model.read(torch.zeros_like(inputs), alone)
-    if method == "gradient":
-        slopes = _slopes(predictor, alone, inputs, value_of)
-    else:
-        slopes = _mean_slopes(predictor, alone, inputs, value_of, steps)
-    scores = (slopes * inputs).sum(-1)[0].double().cpu().numpy()
-    return scores[: int(batch.sequence_lengths[0])], nothing
-
-
 def top_phrases(
     predictor: Predictor, documents: DocumentSource, per_class: int = 20, min_count: int = 5
 ) -> dict[Any, list[Phrase]]:
@@ -194,7 +171,7 @@ def top_phrases(
     tables = [each for each in (read, counted) if each is not None]
     for grammars in predictor.grammars(documents):
         if read is not None:
-            read.add(*_scored(predictor, grammars), grammars, predictor.alphabet)
+            read.add(*scores_of_many(predictor, grammars), grammars, predictor.alphabet)
         if counted is not None:
             counted.add(grammars, per_class, min_count)
 
@@ -220,50 +197,6 @@ def _place(predictor: Predictor, target: Any, outputs: Tensor) -> int:
         known = ", ".join(map(repr, classes[:20])) + (", …" if len(classes) > 20 else "")
         raise InputError(f"no class {target!r}; there are {known}")
     return classes.index(target)
-
-
-def _backward(predictor: Predictor) -> AbstractContextManager[Any]:
-    # cuDNN keeps nothing for a way back when it is not training.
-    if predictor.device.type != "cuda":
-        return nullcontext()
-    return cast(AbstractContextManager[Any], torch.backends.cudnn.flags(enabled=False))
-
-
-def _slopes(
-    predictor: Predictor, batch: Batch, inputs: Tensor, value_of: Callable[[Tensor], Tensor]
-) -> Tensor:
-    """Return the gradients of each document's value, float [B, T, size]."""
-    inputs = inputs.detach().requires_grad_()
-    with torch.enable_grad(), _backward(predictor):
-        values = value_of(predictor.model.read(inputs, batch))
-        (slopes,) = torch.autograd.grad(values.sum(), inputs)
-    return slopes
-
-
-def _mean_slopes(
-    predictor: Predictor,
-    batch: Batch,
-    inputs: Tensor,
-    value_of: Callable[[Tensor], Tensor],
-    steps: int,
-) -> Tensor:
-    """Return the mean gradient on the straight way from zero to `inputs` of one document.
-
-    At the middles of equal steps: with pooling by maximum the gradient jumps, and finer rules gain
-    nothing.
-    """
-    places = (np.arange(steps) + 0.5) / steps
-    together = max(1, predictor.budget // inputs.shape[1])
-    total = torch.zeros_like(inputs)
-    for begin in range(0, steps, together):
-        scale = inputs.new_tensor(places[begin : begin + together]).view(-1, 1, 1)
-        copies = replace(
-            batch,
-            symbols=batch.symbols.repeat(len(scale), 1),
-            sequence_lengths=batch.sequence_lengths.repeat(len(scale)),
-        )
-        total += _slopes(predictor, copies, scale * inputs, value_of).sum(0)
-    return total / steps
 
 
 def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[ScoredSymbol]:
@@ -301,29 +234,3 @@ def _speller(grammar: Grammar, alphabet: Alphabet) -> Callable[[int, int], str]:
         return moved
 
     return lambda i, j: data[forward(i) if i else 0 : forward(j)].decode(errors="replace")
-
-
-def _scored(predictor: Predictor, grammars: Grammars) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return scores of all symbols of all sequences for each output, [Σn', K], and their hashes."""
-    dataset = GrammarDataset(grammars)
-    dataset.in_place = predictor.model.config.in_place
-    outputs = predictor.model.config.outputs
-    scores = np.empty((len(grammars.sequence), outputs))
-    hashes = np.empty(len(grammars.sequence), np.int64)
-    sampler = LengthSampler(
-        dataset.sequence_lengths, predictor.batch_size, budget=predictor.budget, shuffle=False
-    )
-    for rows in sampler:
-        batch = dataset.__getitems__(rows)
-        begins = grammars.sequence_offsets[rows]
-        mask = batch.mask.numpy()
-        places = (begins[:, None] + np.arange(mask.shape[1]))[mask]
-        hashes[places] = batch.node_hashes.numpy()[batch.symbols.numpy()[mask]]
-        batch = batch.to(predictor.device)
-        with predictor.evaluating(), torch.no_grad():
-            inputs = predictor.model.inputs(batch).detach()
-            for place in range(outputs):
-                value_of = partial(predictor.task.value, place=place)
-                slopes = _slopes(predictor, batch, inputs, value_of)
-                scores[places, place] = (slopes * inputs).sum(-1).double().cpu().numpy()[mask]
-    return scores, hashes

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import torch
-from torch import Tensor
 
 from laconic.alphabet import BYTES_LIKE, Alphabet, AlphabetError, Document
-from laconic.batching import GrammarDataset, LengthSampler
+from laconic.batching import GrammarDataset
 from laconic.batching.prefetch import ahead
 from laconic.codecs import Codec, compress_many
 from laconic.corpus import Corpus
 from laconic.corpus.documents import DocumentSource
-from laconic.errors import InputError, OutOfMemoryError
+from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.state_cache import CacheInfo, StateCache
 from laconic.nn import GrammarModel
+from laconic.nn.forward import ForwardPass
 from laconic.tasks import Task
-from laconic.training.accelerator import is_want_of_memory
 
 __all__ = ["Predictor"]
 
@@ -81,13 +78,10 @@ class Predictor:
         self.device = _device(device)
         self.model = model.to(self.device)
         self.task, self.codec, self.alphabet = task, codec, alphabet
-        self.batch_size, self.budget, self.workers = batch_size, budget, workers
-        self._cache = StateCache(cache) if cache else None
-        self._reader = model
-        if self._cache is not None:
-            # A shallow copy shares the weights: only where it takes states from is another.
-            self._reader = copy.copy(model)
-            vars(self._reader)["states"] = partial(self._cache.states, model)
+        self.workers = workers
+        self._cache = StateCache(cache) if cache and model.config.reads_sequences else None
+        states = partial(self._cache.states, model) if self._cache else None
+        self.forward = ForwardPass(model, batch_size, budget, threads=workers, states=states)
 
     @classmethod
     def from_run(
@@ -128,7 +122,7 @@ class Predictor:
         Errors number documents through all chunks.
         """
         for grammars in ahead(self._compressed, _numbered(chunks), self.workers):
-            yield self._outputs(grammars)
+            yield self.forward.outputs(GrammarDataset(grammars))
 
     def grammars(self, documents: DocumentSource) -> Iterator[Grammars]:
         """Yield the documents as grammars, some at a time, compressed as the model's own were."""
@@ -145,26 +139,6 @@ class Predictor:
     def cache_info(self) -> CacheInfo:
         """Return the cache's hits, misses, size and capacity, and its hit_rate."""
         return self._cache.info() if self._cache is not None else CacheInfo(0, 0, 0, 0)
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Let the model predict: without dropout, whatever mode it was in and will be again.
-
-        Too little memory becomes a MemoryError with the cure.
-        """
-        before = self.model.training
-        self.model.eval()
-        try:
-            yield
-        except RuntimeError as error:
-            if not is_want_of_memory(error):
-                raise
-            raise OutOfMemoryError(
-                f"out of memory: batches are of up to {self.batch_size} documents and "
-                f"{self.budget} symbols; use a smaller batch size, or device cpu"
-            ) from error
-        finally:
-            self.model.train(before)
 
     def _chunks(self, documents: DocumentSource) -> Iterator[Any]:
         if isinstance(documents, Corpus):
@@ -197,20 +171,6 @@ class Predictor:
         except AlphabetError as error:
             number = first + (error.document or 0)
             raise AlphabetError(error.reason, document=number, position=error.position) from None
-
-    def _outputs(self, grammars: Grammars) -> Floats:
-        dataset = GrammarDataset(grammars)
-        dataset.counted, dataset.in_place = self.model.config.counted, self.model.config.in_place
-        dataset.threads = 1 if self.workers else None
-        sampler = LengthSampler(
-            dataset.sequence_lengths, self.batch_size, budget=self.budget, shuffle=False
-        )
-        results = np.empty((len(grammars), self.model.config.outputs), np.float32)
-        with self.evaluating(), torch.no_grad():
-            for batch in ahead(dataset.__getitems__, sampler, self.workers):
-                outputs = self._reader(batch.to(self.device))
-                results[cast(Tensor, batch.rows).numpy()] = outputs.float().cpu().numpy()
-        return results
 
 
 def _device(name: str) -> torch.device:

@@ -7,11 +7,12 @@ of few lengths, and the levels of their forests to sizes that have room for the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, zip_longest
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -23,6 +24,8 @@ from laconic.nn.model import GrammarModel
 __all__ = ["Captured", "captured_inference", "captured_training"]
 
 _MOST_GRAPHS = 256
+_Key: TypeAlias = tuple[Any, ...]
+"""What the batches of a graph have in common; documents and padded length first."""
 _ROOM = 32  # nodes that a level has room for at least, and to a multiple of which it is rounded
 
 
@@ -62,15 +65,20 @@ def captured_training(
     return Captured(body, before=attach)
 
 
-def captured_inference(model: GrammarModel, autocast: torch.dtype | None = None) -> Captured:
-    """Return a function of a batch that returns the model's outputs, float [B, outputs]."""
+def captured_inference(
+    model: GrammarModel, autocast: torch.dtype | None = None, after: int = 0
+) -> Captured:
+    """Return a function of a batch that returns the model's outputs, float [B, outputs].
+
+    A shape is captured `after` so many batches of it, which run without a graph.
+    """
 
     def body(batch: Batch) -> Tensor:
         with torch.no_grad(), _mode(model, training=False), _autocast(autocast):
             outputs: Tensor = model(batch)
         return outputs.clone()
 
-    return Captured(body)
+    return Captured(body, after=after)
 
 
 class Captured:
@@ -83,16 +91,24 @@ class Captured:
     """
 
     def __init__(
-        self, body: Callable[[Batch], Tensor], before: Callable[[], None] | None = None
+        self,
+        body: Callable[[Batch], Tensor],
+        before: Callable[[], None] | None = None,
+        after: int = 0,
     ) -> None:
-        self._body, self._before = body, before
-        self._graphs: dict[tuple[Any, ...], _Graph] = {}
+        self._body, self._before, self._after = body, before, after
+        self._met: Counter[_Key] = Counter()
+        self._graphs: dict[_Key, _Graph] = {}
         self._pool: Any = None
         self._largest = 0
         self._warm: set[bool] = set()
 
     def __call__(self, batch: Batch) -> Tensor:
         """Run the function on a batch; O(symbols) to copy it in."""
+        key = _key(batch)
+        if self._met[key] < self._after:
+            self._met[key] += 1
+            return self._body(batch)
         graph = self._graph_for(batch)
         _copy_in(graph.batch, batch)
         graph.graph.replay()
@@ -106,20 +122,14 @@ class Captured:
         self._graph_for(batch)
 
     def _graph_for(self, batch: Batch) -> _Graph:
-        if not batch.symbols.is_cuda:
-            raise InputError('CUDA graphs need batches on the device; use batch.to("cuda")')
+        key, entries = _key(batch), _entries(batch)
         if self._before:
             self._before()
-        labels = batch.labels
-        shape = len(batch), _padded_length(batch.symbols.shape[1])
-        of_labels = None if labels is None else (labels.shape, labels.dtype)
-        entries = _entries(batch)
-        key = (*shape, batch.alphabet_size, of_labels, batch.bag is None, batch.in_place is None)
         graph = self._graphs.pop(key, None)
         sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
         if graph is None or not _fits(sizes, graph.room) or not _fits(entries, graph.entries):
             room = _make_room(sizes, graph.room if graph else ())
-            graph = self._capture(batch, shape, room, graph.entries if graph else entries)
+            graph = self._capture(batch, key[0], room, graph.entries if graph else entries)
         self._graphs[key] = graph  # again as the one used last
         if len(self._graphs) > _MOST_GRAPHS:
             del self._graphs[next(iter(self._graphs))]
@@ -169,6 +179,14 @@ class _Graph:
     def entries(self) -> list[int]:
         """The n-grams that there is room for."""
         return _entries(self.batch)
+
+
+def _key(batch: Batch) -> _Key:
+    if not batch.symbols.is_cuda:
+        raise InputError('CUDA graphs need batches on the device; use batch.to("cuda")')
+    shape = len(batch), _padded_length(batch.symbols.shape[1])
+    labels = None if batch.labels is None else (batch.labels.shape, batch.labels.dtype)
+    return shape, batch.alphabet_size, labels, batch.bag is None, batch.in_place is None
 
 
 @contextmanager

@@ -86,23 +86,28 @@ class GrammarModel(nn.Module, ModelHubMixin):
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(read, config.outputs)
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Return float [B, outputs]: scores of classes or labels, or the values."""
-        first, *others = self.views(batch)
+    def forward(self, batch: Batch, states: Tensor | None = None) -> Tensor:
+        """Return float [B, outputs]: scores of classes or labels, or the values.
+
+        `states` are as self.states returns them, if somebody has them already.
+        """
+        first, *others = self.views(batch, states)
         return sum(others, first)
 
-    def views(self, batch: Batch) -> list[Tensor]:
+    def views(self, batch: Batch, states: Tensor | None = None) -> list[Tensor]:
         """Return what reading says, what counting says, or both: float [B, outputs] each.
 
         Their sum is what the model says.
         """
-        said = [self.read(self.inputs(batch), batch)] if self.config.reads_sequences else []
+        reads = self.config.reads_sequences
+        said = [self.read(self.inputs(batch, states), batch)] if reads else []
         return said if self.bag is None else [*said, self._counted(batch)]
 
-    def inputs(self, batch: Batch) -> Tensor:
+    def inputs(self, batch: Batch, states: Tensor | None = None) -> Tensor:
         """Return what the sequence model reads, float [B, T, size]: a vector for each symbol."""
         self._check(batch)
-        vectors = cast(Composer, self.composer).read(self.states(batch))
+        states = self.states(batch) if states is None else states
+        vectors = cast(Composer, self.composer).read(states)
         more = self._more_inputs(batch)
         if scan := getattr(self.composer, "scan", None):
             read = cast(Tensor, scan(_along(vectors, batch), batch.mask))
@@ -141,7 +146,7 @@ class GrammarModel(nn.Module, ModelHubMixin):
         if self.config.in_place is not None and batch.in_place is None:
             raise ModelError(
                 "the model reads n-grams in their places, and the batch has none: "
-                "pass in_place=model.config.in_place to collate, or set it on the dataset"
+                "pass in_place=model.config.in_place to collate, or to the dataset"
             )
 
     def _counted(self, batch: Batch) -> Tensor:
@@ -149,7 +154,7 @@ class GrammarModel(nn.Module, ModelHubMixin):
         if batch.bag is None:
             raise ModelError(
                 "the model counts n-grams, and the batch has none: "
-                "pass counted=model.config.counted to collate, or set it on the dataset"
+                "pass counted=model.config.counted to collate, or to the dataset"
             )
         scores: Tensor = cast(NgramBag, self.bag)(batch.bag, len(batch))
         return scores

@@ -1,12 +1,10 @@
-"""Where a training runs: device and processes, random states, memory."""
+"""Where a training runs: device and processes, precision, random states."""
 
 from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -18,28 +16,7 @@ from torch import Tensor
 from laconic.errors import InputError
 from laconic.training.settings import ConfigError, TrainingConfig
 
-__all__ = [
-    "TrainingError",
-    "accelerator_for",
-    "is_want_of_memory",
-    "peak_memory_mb",
-    "random_states",
-    "set_random_states",
-    "told_of_memory",
-]
-
-
-class TrainingError(InputError):
-    """A training that cannot go on; says why, and what to do."""
-
-    @classmethod
-    def of_loss(cls, loss: float, epoch: int, step: int | None) -> TrainingError:
-        """Return the error of a loss that is infinite or no number."""
-        where = f"epoch {epoch}" + ("" if step is None else f", step {step}")
-        return cls(
-            f"the loss is {loss} in {where}; use a lower learning_rate, or clip gradients "
-            "(clip = 1); the last checkpoint is from before"
-        )
+__all__ = ["accelerator_for", "autocast_type", "random_states", "set_random_states"]
 
 
 def accelerator_for(config: TrainingConfig, folder: Path | None) -> Accelerator:
@@ -71,6 +48,11 @@ def accelerator_for(config: TrainingConfig, folder: Path | None) -> Accelerator:
     return accelerator
 
 
+def autocast_type(config: TrainingConfig) -> torch.dtype | None:
+    """Return the type to compute in where PyTorch thinks it safe, if another than the weights'."""
+    return torch.bfloat16 if config.precision == "bf16" else None
+
+
 def random_states(accelerator: Accelerator) -> dict[str, Tensor]:
     """Return the states of torch's generators, uint8 [processes, n] each; all processes call it."""
     states = {"cpu": torch.get_rng_state()}
@@ -94,40 +76,3 @@ def set_random_states(accelerator: Accelerator, states: Mapping[str, Tensor]) ->
             torch.cuda.set_rng_state(own["cuda"], accelerator.device)
     except (RuntimeError, KeyError, IndexError, TypeError) as error:
         raise InputError(f"its random states are damaged: {error}") from None
-
-
-def peak_memory_mb(device: torch.device) -> float:
-    """Return the most memory used so far: of a GPU by tensors, else of this process."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    try:
-        import resource
-    except ModuleNotFoundError:  # Windows
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
-
-
-def is_want_of_memory(error: RuntimeError) -> bool:
-    """Whether an error of torch's says that there was too little memory.
-
-    It has three: its own, the CPU allocator's, and the driver's, when a CUDA graph does not fit.
-    """
-    said = str(error)
-    own = isinstance(error, torch.OutOfMemoryError)
-    return own or "can't allocate" in said or "CUDA error: out of memory" in said
-
-
-@contextmanager
-def told_of_memory(config: TrainingConfig) -> Iterator[None]:
-    """Turn torch's errors for want of memory into a TrainingError with the cure."""
-    try:
-        yield
-    except RuntimeError as error:
-        if not is_want_of_memory(error):
-            raise
-        now = f"batch_size is {config.batch_size}, budget {config.budget or 'unlimited'}"
-        raise TrainingError(
-            f"out of memory: {now}; lower one of them (accumulate = 2 keeps the size of steps), "
-            'or use precision = "bf16"; the last checkpoint is whole'
-        ) from error

@@ -7,49 +7,39 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
 
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
 from laconic.corpus import Corpus
 from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
-from laconic.nn.graphs import captured_training
+from laconic.nn.memory import enough_memory, peak_memory_mb
 from laconic.tasks import Task, summary
-from laconic.training.accelerator import accelerator_for, peak_memory_mb, told_of_memory
 from laconic.training.checkpoint import Position
-from laconic.training.data import Part, RowSampler, halves
-from laconic.training.losses import Losses, class_weights, document_losses, losses_of_views
+from laconic.training.holdout import divide, targets_of
+from laconic.training.losses import class_weights, document_losses
 from laconic.training.new_model import new_model, new_optimizer
-from laconic.training.recorder import Recorder, TrainingError
+from laconic.training.progress import Progress, TrainingError, WatchedLosses
 from laconic.training.schedule import learning_rate
 from laconic.training.settings import TrainingConfig
 
 with needs("training", "train"):
-    from accelerate import Accelerator
+    from laconic.training.accelerator import accelerator_for
+    from laconic.training.gradients import gradients_of
+    from laconic.training.recorder import Recorder
+    from laconic.training.validation import forward_pass, validate
 
-__all__ = ["Progress", "Trained", "TrainingError", "outputs_of", "train"]
+__all__ = ["Progress", "Trained", "TrainingError", "train"]
 
-_CHECK_EVERY = 50  # steps after which a GPU is asked for its losses: asking makes it wait
-
-
-class Progress(NamedTuple):
-    """Where a training is, after a step; and after an epoch, with its line of metrics.jsonl."""
-
-    epoch: int
-    """From 1."""
-    epochs: int
-    step: int
-    steps: int
-    """Of this epoch."""
-    loss: float | None
-    """Mean of this epoch so far, if known."""
-    learning_rate: float
-    line: dict[str, Any] | None = None
+_CHECK_EVERY = 50  # steps after which a GPU is asked for its losses
+_CURE = (
+    '(accumulate = 2 keeps the size of steps) or use precision = "bf16"; '
+    "the last checkpoint is whole"
+)
 
 
 @dataclass(frozen=True)
@@ -87,40 +77,57 @@ def train(
     the gradient is that of the mean loss over the documents of all. On the CPU, the same arguments
     give the same weights, also after interruptions. Torch's random state is left as it was.
 
-    Raises TrainingError for a loss that is no number, too little memory or a full disk, RunError if
+    Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
     """
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
-    device = accelerator.device
-    training, validation, task = halves(source, valid, task, config)
+    device, processes = accelerator.device, accelerator.num_processes
+    cuda = device.type == "cuda"
+    training, validation, task, rows = divide(source, valid, task, config)
     with (
-        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
-        told_of_memory(config),
+        torch.random.fork_rng(devices=[device] if cuda else []),
+        enough_memory(config.batch_size, config.budget, _CURE),
     ):
         torch.manual_seed(config.seed)
-        size = training.dataset.grammars.alphabet_size
+        size = training.grammars.alphabet_size
         wanted = config.model_config(size, task.outputs, task.name)
         model = new_model(wanted, training).to(device)
         model.compile_cell = config.compile
-        training = training.batched_for(model.config, config.grammar_dropout)
         optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own
+        training = training.changed(
+            counted=model.config.counted,
+            in_place=model.config.in_place,
+            dropout=config.grammar_dropout,
+        )
         sampler = LengthSampler(
             training.sequence_lengths,
             config.batch_size,
             budget=config.budget,
             seed=config.seed,
             rank=accelerator.process_index,
-            processes=accelerator.num_processes,
+            processes=processes,
             documents=_fewer(config.documents_per_epoch, len(training)),
         )
-        gradients = _gradients(config, accelerator, model, task, training, weights, sampler)
-        loader = batches(
-            training.dataset,
-            RowSampler(sampler, training.rows, config.seed),
-            config.workers,
-            pin_memory=device.type == "cuda",
+        loader = batches(training, sampler, config.workers, pin_memory=cuda, seed=config.seed)
+        by_class = None
+        if config.class_weights and task.weighs:
+            by_class = class_weights(targets_of(training), task.outputs).to(device)
+        gradients = gradients_of(
+            model,
+            document_losses(config, task, by_class),
+            config,
+            accelerator,
+            None if weights is None else _weights(weights, source)[rows],
+            largest=lambda: training.batch(sampler.largest(), (config.seed, sampler.epoch)),
         )
+        forward = forward_pass(model, config, processes)
+
+        def figures_of(epoch: int) -> dict[str, Any] | None:
+            if validation is None:
+                return None
+            return validate(forward, validation, task, epoch, accelerator)
+
         # The folder comes last: what is wrong with settings or documents leaves nothing there.
         recorder = Recorder(folder, config, accelerator)
         at = recorder.open(
@@ -133,7 +140,7 @@ def train(
                 break
             sampler.set_epoch(epoch, start=at.batch)
             steps = -(-len(sampler) // config.accumulate)
-            losses = _Watched(at, epoch, every=_CHECK_EVERY if device.type == "cuda" else 1)
+            losses = WatchedLosses(at, every=_CHECK_EVERY if cuda else 1)
             started, known = time.perf_counter(), at.documents
             model.train()
             for group in _groups(loader, config.accumulate):
@@ -154,7 +161,7 @@ def train(
                     progress(Progress(epoch + 1, config.epochs, done, steps, losses.mean, rate))
             at = losses.settled(at, at.seconds)
             trained_for = time.perf_counter() - started
-            figures = _validate(model, validation, task, config, accelerator, epoch)
+            figures = figures_of(epoch + 1)
             line = {
                 "epoch": epoch + 1,
                 "step": at.step,
@@ -171,195 +178,16 @@ def train(
             if progress:
                 progress(Progress(epoch + 1, config.epochs, steps, steps, losses.mean, rate, line))
         recorder.restore_best(model)
-        figures = _validate(model, validation, task, config, accelerator, at.epoch - 1)
+        figures = figures_of(at.epoch)
         recorder.finish({"done": True, "best_epoch": at.best_epoch, "valid": figures})
         return _finished(recorder, model, task, began, device)
 
 
-def outputs_of(
-    model: GrammarModel, part: Part, config: TrainingConfig, accelerator: Accelerator | None = None
-) -> npt.NDArray[np.float32]:
-    """Return the model's outputs for a part's documents, float32 [N, K], in their order.
-
-    Processes share the work. The model's mode is left as it was.
-    """
-    device, part = next(model.parameters()).device, part.batched_for(model.config)
-    processes = accelerator.num_processes if accelerator else 1
-    shared = accelerator is not None and 1 < processes <= len(part)
-    sampler = LengthSampler(
-        part.sequence_lengths,
-        config.batch_size,
-        budget=config.budget,
-        shuffle=False,
-        rank=accelerator.process_index if accelerator and shared else 0,
-        processes=processes if shared else 1,
-    )
-    results = torch.zeros(len(part), model.config.outputs, device=device)
-    places = np.zeros(len(part.dataset), np.int64)
-    places[part.rows] = np.arange(len(part))
-    bf16 = config.precision == "bf16"
-    before = model.training
-    model.eval()
-    with torch.no_grad(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-        for batch in batches(part.dataset, RowSampler(sampler, part.rows)):
-            assert batch.rows is not None
-            rows = torch.from_numpy(places[batch.rows.numpy()]).to(device)
-            results[rows] = model(batch.to(device)).float()
-    model.train(before)
-    if accelerator and shared:
-        # Each row is of one process, and 0 elsewhere.
-        results = accelerator.reduce(results, "sum")
-    return results.cpu().numpy()
-
-
-Gradients = Callable[[list[Batch]], tuple[Tensor, Tensor]]
-
-
-def _gradients(
-    config: TrainingConfig,
-    accelerator: Accelerator,
-    model: GrammarModel,
-    task: Task,
-    training: Part,
-    weights: npt.ArrayLike | None,
-    sampler: LengthSampler,
-) -> Gradients:
-    """Return a function of some batches that sets gradients to those of the mean over documents.
-
-    The mean is over the documents of these batches in all processes. The function returns the sum
-    of losses and the number of documents, of all processes, as tensors.
-    """
-    device, processes = accelerator.device, accelerator.num_processes
-    by_class = None
-    if config.class_weights and task.weighs:
-        by_class = class_weights(training.targets, task.outputs).to(device)
-    losses = document_losses(config, task, by_class)
-    if _can_capture(config, accelerator) and weights is None:
-        rows = RowSampler(sampler, training.rows, config.seed).largest()
-        return _captured(config, model, losses, training.dataset.__getitems__(rows))
-    by_document = None
-    if weights is not None:
-        by_document = torch.as_tensor(np.asarray(weights, np.float32), device=device)
-        if by_document.shape != (len(training.dataset),):
-            shape = list(by_document.shape)
-            raise InputError(f"weights of shape {shape} for {len(training.dataset)} documents")
-    parameters = [each for each in model.parameters() if each.requires_grad]
-
-    def gradients(group: list[Batch]) -> tuple[Tensor, Tensor]:
-        model.zero_grad()
-        tally = torch.zeros(2, device=device)
-        for batch in group:
-            batch = batch.to(device, non_blocking=True)
-            assert batch.labels is not None
-            with accelerator.autocast():
-                views = model.views(batch)
-            each = losses_of_views(losses, views, batch.labels, config.view_loss)
-            if by_document is not None and batch.rows is not None:
-                each = each * by_document[batch.rows]
-            loss = each.sum()
-            accelerator.backward(loss)
-            # Made on the device: a number that is copied there would make us wait for it.
-            tally += torch.stack([loss.detach(), torch.full_like(loss, len(batch))])
-        if processes > 1:
-            tally = _add_over_processes(accelerator, tally, parameters)
-        torch._foreach_mul_([p.grad for p in parameters if p.grad is not None], 1 / tally[1])
-        return tally[0], tally[1]
-
-    return gradients
-
-
-def _add_over_processes(
-    accelerator: Accelerator, tally: Tensor, parameters: list[nn.Parameter]
-) -> Tensor:
-    """Replace gradients by their sums over processes, and return the sum of tallies.
-
-    One message for all: most models are small, and a sum, unlike DistributedDataParallel's mean, is
-    right also if processes have different numbers of documents.
-    """
-    grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    flat = accelerator.reduce(torch.cat([tally, *(each.reshape(-1) for each in grads)]), "sum")
-    pieces = flat.split([len(tally), *(each.numel() for each in grads)])
-    for parameter, piece in zip(parameters, pieces[1:], strict=True):
-        parameter.grad = piece.view(parameter.shape).clone()
-    total: Tensor = pieces[0].clone()
-    return total
-
-
-def _can_capture(config: TrainingConfig, accelerator: Accelerator) -> bool:
-    alone = accelerator.num_processes == 1 and config.accumulate == 1
-    return config.graphs and alone and accelerator.device.type == "cuda" and not config.compile
-
-
-def _captured(
-    config: TrainingConfig, model: GrammarModel, losses: Losses, largest: Batch
-) -> Gradients:
-    autocast = torch.bfloat16 if config.precision == "bf16" else None
-
-    def mean_loss(batch: Batch) -> Tensor:
-        assert batch.labels is not None
-        return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss).mean()
-
-    step = captured_training(model, autocast, mean_loss)
-    first = [largest]
-
-    def gradients(group: list[Batch]) -> tuple[Tensor, Tensor]:
-        batch = group[0]
-        while first:
-            step.reserve(first.pop().to("cuda"))
-        mean = step(batch.to("cuda", non_blocking=True))
-        return mean * len(batch), torch.full_like(mean, len(batch))
-
-    return gradients
-
-
-class _Watched:
-    """Losses of steps, added up in order; TrainingError for one that is no number."""
-
-    def __init__(self, at: Position, epoch: int, every: int) -> None:
-        self._sum, self._documents = at.loss_sum, at.documents
-        self._epoch, self._every = epoch, every
-        self._waiting: list[tuple[int, Tensor, Tensor]] = []
-
-    def add(self, step: int, loss_sum: Tensor, documents: Tensor) -> None:
-        self._waiting.append((step, loss_sum, documents))
-        if len(self._waiting) >= self._every:
-            self._settle()
-
-    @property
-    def mean(self) -> float | None:
-        return self._sum / self._documents if self._documents else None
-
-    def settled(self, at: Position, seconds: float) -> Position:
-        self._settle()
-        return replace(at, loss_sum=self._sum, documents=self._documents, seconds=seconds)
-
-    def _settle(self) -> None:
-        if not self._waiting:
-            return
-        steps = [step for step, _, _ in self._waiting]
-        values = torch.stack([torch.stack(pair) for _, *pair in self._waiting]).tolist()
-        for step, (loss, documents) in zip(steps, values, strict=True):
-            if not np.isfinite(loss):
-                raise TrainingError.of_loss(loss, self._epoch + 1, step)
-            self._sum += loss
-            self._documents += round(documents)
-        self._waiting = []
-
-
-def _validate(
-    model: GrammarModel,
-    part: Part | None,
-    task: Task,
-    config: TrainingConfig,
-    accelerator: Accelerator,
-    epoch: int,
-) -> dict[str, Any] | None:
-    if part is None:
-        return None
-    outputs = outputs_of(model, part, config, accelerator)
-    if not np.isfinite(outputs).all():
-        raise TrainingError.of_loss(float("nan"), epoch + 1, None)
-    return task.evaluate(outputs, part.targets)
+def _weights(weights: npt.ArrayLike, source: Corpus | GrammarDataset) -> npt.NDArray[np.float32]:
+    array = np.asarray(weights, np.float32)
+    if array.shape != (len(source),):
+        raise InputError(f"weights of shape {list(array.shape)} for {len(source)} documents")
+    return array
 
 
 def _after_epoch(at: Position, task: Task, figures: dict[str, Any] | None) -> Position:

@@ -26,13 +26,14 @@ from laconic.corpus import Corpus
 from laconic.files import append_line, sweep
 from laconic.nn import GrammarModel
 from laconic.tasks import Task
-from laconic.training.accelerator import TrainingError, random_states, set_random_states
+from laconic.training.accelerator import random_states, set_random_states
 from laconic.training.checkpoint import CheckpointError, Position, cut_lines
-from laconic.training.data import Part
+from laconic.training.holdout import targets_of
+from laconic.training.progress import TrainingError
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["Recorder", "TrainingError"]
+__all__ = ["Recorder"]
 
 # These do not change what comes out.
 _FREE = {"checkpoint_minutes", "workers", "trackers"}
@@ -55,8 +56,8 @@ class Recorder:
     def open(
         self,
         source: Corpus | GrammarDataset,
-        training: Part,
-        validation: Part | None,
+        training: GrammarDataset,
+        validation: GrammarDataset | None,
         task: Task,
         model: GrammarModel,
         optimizer: torch.optim.Optimizer,
@@ -225,12 +226,16 @@ class Recorder:
 
 
 def _about(
-    corpus: Corpus, training: Part, validation: Part | None, task: Task, model: GrammarModel
+    corpus: Corpus,
+    training: GrammarDataset,
+    validation: GrammarDataset | None,
+    task: Task,
+    model: GrammarModel,
 ) -> dict[str, Any]:
-    grammars = training.dataset.grammars
+    grammars = training.grammars
     parts = [training, *([validation] if validation else [])]
     counted: dict[str, int] = {}
-    strata = task.strata(np.concatenate([each.targets for each in parts]))
+    strata = task.strata(np.concatenate([targets_of(each) for each in parts]))
     if strata is not None:
         counted = {str(task.classes[k]): int(n) for k, n in enumerate(np.bincount(strata))}
     return {
@@ -263,18 +268,18 @@ def _machine(model: GrammarModel) -> str:
     return f"{platform.machine()}, {os.cpu_count()} processors"
 
 
-def _fingerprint(parts: list[Part]) -> str:
+def _fingerprint(parts: list[GrammarDataset]) -> str:
     """Return a digest of documents, labels and who validates; O(bytes)."""
     digest = hashlib.sha256()
     for part in parts:
-        grammars = part.dataset.grammars
+        grammars = part.grammars
         for array in (
             grammars.rules,
             grammars.rule_offsets,
             grammars.sequence,
             grammars.sequence_offsets,
             part.rows,
-            part.targets,
+            targets_of(part),
         ):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()

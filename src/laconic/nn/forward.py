@@ -1,0 +1,132 @@
+"""One ordered pass over a dataset, which validation, prediction and explanation all use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
+from laconic.nn.graphs import Captured, captured_inference
+from laconic.nn.memory import enough_memory
+from laconic.nn.model import GrammarModel
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+__all__ = ["ForwardPass"]
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+_CAPTURED_AFTER = 2  # batches of a shape: capturing takes as long as some batches without a graph
+
+
+class ForwardPass:
+    """A model with how documents go through it: without dropout, in batches of similar length.
+
+    Batches have at most `batch_size` documents with `budget` symbols in all, padding included; a
+    document that is longer is a batch alone. `threads` make them ahead; for a GPU there are two at
+    least. `autocast` computes in that type where PyTorch thinks it safe. On a GPU, batches whose
+    shape was met before run as CUDA graphs, unless `graphs` is False. `states` is a function of a
+    batch that gives what model.states does.
+
+    >>> from laconic import compress_many
+    >>> from laconic.nn import ModelConfig
+    >>> model = GrammarModel(ModelConfig(alphabet_size=256, outputs=2, embedding_size=8, width=8))
+    >>> ForwardPass(model).outputs(GrammarDataset(compress_many(["abab", "", "banana"]))).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        model: GrammarModel,
+        batch_size: int = 64,
+        budget: int | None = None,
+        *,
+        threads: int = 0,
+        autocast: torch.dtype | None = None,
+        graphs: bool = True,
+        states: Callable[[Batch], Tensor] | None = None,
+    ) -> None:
+        self.model, self.batch_size, self.budget = model, batch_size, budget
+        self.threads, self.autocast, self.graphs, self.states = threads, autocast, graphs, states
+        self._captured: Captured | None = None
+        self._captured_at: list[Any] = []
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    def outputs(self, dataset: GrammarDataset, accelerator: Accelerator | None = None) -> Floats:
+        """Return what the model gives for all documents, float32 [N, outputs], in their order.
+
+        They are told the n-grams that the model needs. The processes of an accelerator share the
+        work. OutOfMemoryError says what needs less.
+        """
+        config, device = self.model.config, self.device
+        dataset = dataset.changed(counted=config.counted, in_place=config.in_place)
+        processes = accelerator.num_processes if accelerator else 1
+        shared = accelerator is not None and 1 < processes <= len(dataset)
+        rank = accelerator.process_index if accelerator and shared else 0
+        results = torch.zeros(len(dataset), config.outputs, device=device)
+        with self.evaluating(), torch.no_grad():
+            compute = self._function()
+            for batch in self.batches(dataset, rank, processes if shared else 1):
+                assert batch.rows is not None
+                results[batch.rows] = compute(batch).float()
+        if accelerator and shared:
+            # Each row is of one process, and 0 elsewhere.
+            results = accelerator.reduce(results, "sum")
+        return results.cpu().numpy()
+
+    def batches(
+        self, dataset: GrammarDataset, rank: int = 0, processes: int = 1
+    ) -> Iterator[Batch]:
+        """Yield batches of all documents, made ahead, on the model's device."""
+        device = self.device
+        cuda = device.type == "cuda"
+        lengths, share = dataset.sequence_lengths, {"rank": rank, "processes": processes}
+        sampler = LengthSampler(
+            lengths, self.batch_size, budget=self.budget, shuffle=False, **share
+        )
+        # The largest first: what it needs, as memory and graphs, then serves all others.
+        order = list(sampler)[:: -1 if cuda else 1]
+        if self.threads:
+            dataset = dataset.changed(threads=1)
+        made = batches(dataset, order, threads=self.threads or None, pin_memory=cuda)
+        for batch in made:
+            yield batch.to(device, non_blocking=cuda)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Let the model answer: without dropout, whatever mode it was in and will be again."""
+        before = self.model.training
+        self.model.eval()
+        try:
+            with enough_memory(self.batch_size, self.budget, "or use device cpu"):
+                yield
+        finally:
+            self.model.train(before)
+
+    def _function(self) -> Callable[[Batch], Tensor]:
+        model = self.model
+        if not self.graphs or self.device.type != "cuda" or model.compile_cell or self.states:
+            return self._plainly
+        # Graphs read weights where these were: those of a model that moved would be read in vain.
+        weights = chain(model.parameters(), model.buffers())
+        where = [(weight.data_ptr(), weight.dtype) for weight in weights]
+        if self._captured is None or where != self._captured_at:
+            self._captured = captured_inference(model, self.autocast, _CAPTURED_AFTER)
+            self._captured_at = where
+        return self._captured
+
+    def _plainly(self, batch: Batch) -> Tensor:
+        with torch.autocast(self.device.type, self.autocast, enabled=self.autocast is not None):
+            outputs: Tensor = self.model(batch, self.states(batch) if self.states else None)
+        return outputs

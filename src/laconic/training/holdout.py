@@ -1,0 +1,94 @@
+"""Which documents train, and which are held out to validate."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from laconic.arrays import Int64s
+from laconic.batching import GrammarDataset
+from laconic.corpus import Corpus
+from laconic.tasks import LabelError, Task, task_of
+from laconic.training.settings import TrainingConfig
+
+__all__ = ["Divided", "divide", "labelled_dataset", "split", "targets_of"]
+
+
+class Divided(NamedTuple):
+    """Documents that train, those that validate (None: nobody), and their task."""
+
+    training: GrammarDataset
+    validation: GrammarDataset | None
+    task: Task
+    rows: Int64s
+    """Of the source, that train."""
+
+
+def divide(
+    source: Corpus | GrammarDataset,
+    valid: Corpus | GrammarDataset | None,
+    task: Task | None,
+    config: TrainingConfig,
+) -> Divided:
+    """Hold out documents of the source, unless `valid` has others that validate."""
+    dataset, task = labelled_dataset(source, task, config.task)
+    if valid is not None:
+        validation, _ = labelled_dataset(valid, task, config.task)
+        if validation.grammars.alphabet_size != dataset.grammars.alphabet_size:
+            raise LabelError("the validation's alphabet is not the training's; compress it alike")
+        return Divided(dataset, validation, task, np.arange(len(dataset)))
+    rows, rest = split(task, targets_of(dataset), config.holdout, config.seed)
+    held_out = dataset.select(rest) if len(rest) else None
+    return Divided(dataset.select(rows), held_out, task, rows)
+
+
+def labelled_dataset(
+    source: Corpus | GrammarDataset, task: Task | None, name: str
+) -> tuple[GrammarDataset, Task]:
+    """Return a source of documents with its labels as numbers, and the task that they set.
+
+    Without `task`, a corpus's own labels set the one of this name. LabelError if they cannot.
+    """
+    if isinstance(source, Corpus):
+        values = source.labels
+        task = task_of(values, name) if task is None else task
+        return GrammarDataset(source, task.numbers(values)), task
+    if task is None:
+        raise TypeError("pass task=…, which says what the dataset's numbers mean")
+    return source, task
+
+
+def targets_of(dataset: GrammarDataset) -> npt.NDArray[Any]:
+    """Return the labels of documents as numbers; LabelError if there are none."""
+    if dataset.labels is None:
+        raise LabelError("these documents have no labels; training and evaluation need them")
+    return dataset.labels.numpy()
+
+
+def split(task: Task, targets: npt.NDArray[Any], share: float, seed: int) -> tuple[Int64s, Int64s]:
+    """Return the rows that train and those that validate, each in order; O(N log N).
+
+    Classes have about the same share in both, and none is only in validation. At least one document
+    trains; one validates if the share is more than 0 and there are two (of a class).
+    """
+    rng = np.random.default_rng([seed, 0x5117])
+    order = rng.permutation(len(targets))
+    strata = task.strata(targets)
+    groups = [order]
+    if strata is not None:
+        groups = [order[strata[order] == number] for number in range(task.outputs)]
+    wanted = np.array([len(group) * share for group in groups])
+    counts = np.floor(wanted).astype(np.int64)
+    rest = round(wanted.sum()) - counts.sum()
+    # The largest remainders first, so that the sum is right to one document.
+    for place in np.argsort(counts - wanted, kind="stable")[:rest]:
+        counts[place] += 1
+    counts = np.minimum(counts, [max(0, len(group) - 1) for group in groups])
+    largest = int(np.argmax([len(group) for group in groups]))
+    if share > 0 and counts.sum() == 0 and len(groups[largest]) > 1:
+        counts[largest] = 1
+    valid = [group[:count] for group, count in zip(groups, counts, strict=True)]
+    train = [group[count:] for group, count in zip(groups, counts, strict=True)]
+    return np.sort(np.concatenate(train)), np.sort(np.concatenate(valid))
