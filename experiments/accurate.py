@@ -20,7 +20,7 @@ from statistics import mean, stdev
 from experiments.paper.corpora import documents
 from experiments.paper.grid import MODELS, Group, Method, Row
 from experiments.paper.results import RESULTS as PAPER
-from experiments.paper.results import Figures, about, path_of, rows_in, write
+from experiments.paper.results import Figures, about, add_rows, rows_in
 from laconic.training.settings import resolve
 
 RESULTS = Path(__file__).parent / "results" / "accurate"
@@ -92,7 +92,7 @@ def words(dataset: str, results: Path) -> None:
         "test": {"accuracy": accuracy},
         "seconds": time.perf_counter() - began,
     }
-    write(path_of(results, dataset, WORDS, 0), figures)
+    add_rows(results, figures)
 
 
 def report(results: Path, dataset: str = "imdb", paper: Path = PAPER) -> str:

@@ -8,6 +8,7 @@
     python -m experiments.paper compression                  # lengths and rules of every set
     python -m experiments.paper figure --device cuda         # memory against time
     python -m experiments.paper complexity --device cuda     # cost against repetition
+    python -m experiments.paper merge FOLDER                 # add rows of another machine
     python -m experiments.paper report                       # docs/results.md from all of them
 
 Finished rows are skipped and interrupted ones go on: run a command again until nothing is left.
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.layouts import DataError
 from experiments.paper.grid import ROWS, Row, chosen, groups, rows
-from experiments.paper.results import RESULTS, path_of
+from experiments.paper.results import RESULTS, add_rows, find_row, rows_in
 from laconic.training.settings import ConfigError
 
 BUILD = Path("build") / "paper"
@@ -53,6 +54,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     run.add_argument("--processes", type=_processes, default=1, help="that share the device")
     run.add_argument("--seconds", type=float, help="start no row after so long")
     run.add_argument("--stop-after", type=float, help="end rows that still run after so long")
+    merge = commands.add_parser("merge", parents=[shared], help="add rows that were run elsewhere")
+    merge.add_argument("folder", type=Path, help="that was --results there")
     prepare = "compress what the rows read, and no more"
     commands.add_parser("prepare", parents=[shared, select], help=prepare)
     rivals = commands.add_parser("rivals", parents=[shared], help="train scikit-learn's models")
@@ -98,6 +101,12 @@ def _run(given: argparse.Namespace) -> None:
     of = [there[name] for name in wanted or there]
     if given.command in ("rows", "run", "prepare"):
         _rows(given, chosen(rows(of), given.rows))
+    elif given.command == "merge":
+        found = list(rows_in(given.folder))
+        if not found:
+            raise FileNotFoundError(f"{given.folder} has no rows: no file *.jsonl")
+        add_rows(given.results, *found)
+        print(f"added {len(found)} rows, in the place of those that were there already")
     elif given.command == "rivals":
         from experiments.paper.rivals import run_rivals
 
@@ -141,7 +150,7 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
     else:
         tally: Counter[str] = Counter()
         for row in found:
-            done = path_of(given.results, row.dataset, row.method.name, row.seed).exists()
+            done = find_row(given.results, *row.key) is not None
             tally["done" if done else "left"] += 1
             print(f"{row.stage}  {'done' if done else '    '}  {row}")
         print(", ".join(f"{count} {name}" for name, count in tally.items()))

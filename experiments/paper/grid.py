@@ -186,6 +186,11 @@ class Row:
     def __str__(self) -> str:
         return f"{self.dataset}/{self.method.name}-{self.seed}"
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What its result is found by."""
+        return self.dataset, self.method.name, self.seed
+
     def config(self, device: str) -> TrainingConfig:
         """Return the settings of its training."""
         method = self.method

@@ -23,7 +23,7 @@ import torch
 
 from experiments.paper.corpora import CACHE, corpora, symbols
 from experiments.paper.grid import Row
-from experiments.paper.results import RESULTS, path_of
+from experiments.paper.results import RESULTS, find_row
 from experiments.paper.training import LEFT, in_words, run_row
 from laconic.training.settings import TrainingConfig
 
@@ -57,9 +57,7 @@ def run_in_processes(
     def say(text: str) -> None:
         print(f"{time.perf_counter() - began:7.1f} s  {text}", file=sys.stderr, flush=True)
 
-    missing = [
-        row for row in rows if not path_of(results, row.dataset, row.method.name, row.seed).exists()
-    ]
+    missing = [row for row in rows if find_row(results, *row.key) is None]
     ready, left = _prepared(missing, cache, say)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for children: else each has all processors
     cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())

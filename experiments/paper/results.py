@@ -1,18 +1,22 @@
-"""Results as files: one JSON for each row, written whole, with what it was measured on."""
+"""Results as files: of rows a line each, in one JSONL for each data set; of the rest a JSON each.
+
+Whatever is written appears whole, and several processes may add rows to one folder.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import Figures
 from benchmarks.machine import describe
 
-__all__ = ["RESULTS", "Figures", "about", "path_of", "read", "rounded", "rows_in", "write"]
+__all__ = ["RESULTS", "Figures", "about", "add_rows", "find_row", "read", "rows_in", "write"]
 
-Figures = dict[str, Any]
 RESULTS = Path(__file__).parent.parent / "results" / "paper"
 
 
@@ -23,32 +27,38 @@ def about() -> Figures:
     return found
 
 
-def path_of(folder: Path, dataset: str, method: str, seed: int) -> Path:
-    """Return where the result of a row is, or will be."""
-    return folder / dataset / f"{method}-{seed}.json"
+def rows_in(folder: Path) -> Iterator[Figures]:
+    """Yield the results of rows, by data set, method and seed."""
+    for path in sorted(folder.glob("*.jsonl")):
+        yield from _rows(path)
+
+
+def find_row(folder: Path, dataset: str, method: str, seed: int) -> Figures | None:
+    """Return the result of a row; None if it has none yet."""
+    found = _rows(_path(folder, dataset))
+    return next((row for row in found if _key(row) == (method, seed)), None)
+
+
+def add_rows(folder: Path, *rows: Figures) -> None:
+    """Add results of rows, in the place of those that the same rows had before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        for dataset in {row["dataset"] for row in rows}:
+            path = _path(folder, dataset)
+            some = [*_rows(path), *(rounded(row) for row in rows if row["dataset"] == dataset)]
+            known = {_key(row): row for row in some}
+            _write(path, "".join(f"{_dumps(known[key])}\n" for key in sorted(known)))
 
 
 def write(path: Path, figures: Figures) -> None:
-    """Write a result; it appears under its name when it is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    part.write_text(_compact(rounded(figures)), "utf-8")
-    part.replace(path)
+    """Write a result that is no row; a line for each entry is good to read in diffs."""
+    lines = [f" {json.dumps(key)}: {_entry(value)}" for key, value in rounded(figures).items()]
+    _write(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def read(path: Path) -> Figures:
-    """Return a result; ValueError with the file if it is none."""
-    try:
-        found: Figures = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}; delete it and run its row again") from None
-    return found
-
-
-def rows_in(folder: Path) -> Iterator[Figures]:
-    """Yield the results of rows (data set, method, seed), in the order of their names."""
-    for path in sorted(folder.glob("*/*-*.json")):
-        yield read(path)
+    """Return a result that is no row; ValueError with the file if it is none."""
+    return _parsed(path.read_text("utf-8"), str(path))
 
 
 def rounded(value: Any) -> Any:
@@ -60,13 +70,54 @@ def rounded(value: Any) -> Any:
     return [rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _compact(figures: Figures) -> str:
-    """Return JSON with a line for each entry: short, and good to read in diffs."""
-    lines = [f" {json.dumps(key)}: {_dumps(value)}" for key, value in figures.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+def _path(folder: Path, dataset: str) -> Path:
+    return folder / f"{dataset}.jsonl"
+
+
+def _key(row: Figures) -> tuple[str, int]:
+    return row["method"], row["seed"]
+
+
+def _rows(path: Path) -> Iterator[Figures]:
+    if path.exists():
+        with path.open(encoding="utf-8", newline="\n") as file:  # no other character ends a line
+            for number, line in enumerate(file, 1):
+                yield _parsed(line, f"{path}, line {number}")
+
+
+def _parsed(text: str, where: str) -> Figures:
+    try:
+        found: Figures = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{where} is damaged: {error}; delete it and run it again") from None
+    return found
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process adds rows to a folder, and keep others waiting meanwhile."""
+    import fcntl
+
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    part.write_text(text, "utf-8")
+    part.replace(path)
+
+
+def _entry(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n  " + ",\n  ".join(map(_dumps, value)) + "\n ]"
+    return _dumps(value)
 
 
 def _dumps(value: Any) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n  " + ",\n  ".join(map(_dumps, value)) + "\n ]"
     return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from benchmarks.data import DATASETS
 from experiments.paper.corpora import documents
 from experiments.paper.grid import Group
-from experiments.paper.results import RESULTS, Figures, about, path_of, write
+from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row
 from laconic.samples import Split
 from laconic.tasks import Classification, summary
 from laconic.training.holdout import split
@@ -160,11 +160,10 @@ def run_rivals(
                 if only and dataset not in only:
                     continue
                 for name in rivals_of(group, DATASETS[dataset].kind):
-                    path = path_of(results, dataset, name, seed)
-                    if path.exists() or (wanted and name not in wanted):
+                    if (wanted and name not in wanted) or find_row(results, dataset, name, seed):
                         continue
                     found = run_rival(dataset, name, seed, group)
-                    write(path, found)
+                    add_rows(results, found)
                     told = f"{100 * found['test']['accuracy']:.2f} %, {found['seconds']:.1f} s"
                     print(f"{dataset}/{name}-{seed}: {told}", file=sys.stderr, flush=True)
 

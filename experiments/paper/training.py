@@ -1,4 +1,4 @@
-"""Runs rows of the grid: each is trained by laconic.training, tested, and written as one JSON."""
+"""Runs rows of the grid: each is trained by laconic.training, tested, and written as one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 
 from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
-from experiments.paper.results import RESULTS, Figures, about, path_of, write
+from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row
 from laconic.batching import GrammarDataset
 from laconic.errors import OutOfMemoryError
 from laconic.tasks import summary
@@ -57,7 +57,7 @@ def run_rows(
     began, left = time.perf_counter(), []
     torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     for row in rows:
-        if path_of(results, row.dataset, row.method.name, row.seed).exists():
+        if find_row(results, *row.key):
             continue
         spent = time.perf_counter() - began
         if seconds is not None and spent > seconds:
@@ -135,7 +135,7 @@ def run_row(
         "seconds": time.perf_counter() - began,
         "peak_memory_mb": max(_epochs(trained)["peak_memory_mb"]),
     }
-    write(path_of(results, row.dataset, method.name, row.seed), figures)
+    add_rows(results, figures)
     if folder is not None:
         shutil.rmtree(folder)
     del trained, dataset

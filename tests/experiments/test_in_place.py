@@ -10,7 +10,7 @@ import pytest
 
 from experiments.paper import grid
 from experiments.paper.findings import about_accuracy
-from experiments.paper.results import path_of, read, write
+from experiments.paper.results import add_rows, find_row, read
 from experiments.paper.speed import METHODS, measure_speed
 from experiments.paper.table import NAMES, Results, accuracy_table, caption
 from laconic.training.settings import ConfigError
@@ -43,7 +43,7 @@ def keep(folder: Path, dataset: str, method: str, test: float, valid: float, **c
         "test": {"accuracy": test / 100},
         "epochs": {"valid_accuracy": [valid / 100]},
     }
-    write(path_of(folder, dataset, method, 0), figures)
+    add_rows(folder, figures)
 
 
 def test_only_methods_with_ngrams_in_place_have_their_settings() -> None:
@@ -123,11 +123,12 @@ def test_findings_tell_plain_grc_and_the_better_by_the_held_out_part(tmp_path: P
 def test_findings_name_methods_that_give_one_class(tmp_path: Path) -> None:
     keep(tmp_path, "kjv", "characters", 80.0, 80.0)
     assert len(about_accuracy(Results(tmp_path), [GROUP])) == 4
-    path = path_of(tmp_path, "kjv", "characters", 0)
-    write(path, read(path) | {"test": {"accuracy": 0.8, "majority": 0.8, "mcc": 0.0}})
+    row = find_row(tmp_path, "kjv", "characters", 0)
+    assert row is not None
+    add_rows(tmp_path, row | {"test": {"accuracy": 0.8, "majority": 0.8, "mcc": 0.0}})
     line = about_accuracy(Results(tmp_path), [GROUP])[4]
     assert "the most frequent class: on kjv Bi-LSTM on characters." in line
-    write(path, read(path) | {"test": {"accuracy": 0.8, "majority": 0.8, "mcc": 0.1}})
+    add_rows(tmp_path, row | {"test": {"accuracy": 0.8, "majority": 0.8, "mcc": 0.1}})
     assert len(about_accuracy(Results(tmp_path), [GROUP])) == 4
 
 

@@ -16,7 +16,7 @@ from experiments.paper import grid
 from experiments.paper.__main__ import main
 from experiments.paper.corpora import corpora, symbols
 from experiments.paper.pool import MPS, _lacks_memory, longest_first, run_in_processes, sharing
-from experiments.paper.results import read
+from experiments.paper.results import Figures, rows_in
 from experiments.paper.training import run_rows
 
 GRID = """
@@ -52,8 +52,9 @@ def rows_of(text: str, folder: Path) -> list[grid.Row]:
     return grid.rows(grid.groups(folder / "grid"))
 
 
-def done(folder: Path) -> set[str]:
-    return {f"{p.parent.name}/{p.stem}" for p in (folder / "results").glob("*/*.json")}
+def done(folder: Path) -> dict[str, Figures]:
+    rows = rows_in(folder / "results")
+    return {f"{row['dataset']}/{row['method']}-{row['seed']}": row for row in rows}
 
 
 def test_two_processes_run_all_rows(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -64,8 +65,8 @@ def test_two_processes_run_all_rows(tmp_path: Path, capfd: pytest.CaptureFixture
     out, err = capfd.readouterr()
     assert "all rows are done" in out
     assert MPS not in err
-    assert done(tmp_path) == ROWS
-    found = {m: read(tmp_path / f"results/kjv/{m}-lzd-0.json") for m in grid.MODELS}
+    assert done(tmp_path).keys() == ROWS
+    found = {m: done(tmp_path)[f"kjv/{m}-lzd-0"] for m in grid.MODELS}
     assert all(row["processes"] == 2 for row in found.values())
     assert {m: row["config"]["model"] for m, row in found.items()} == {m: m for m in grid.MODELS}
     assert all(row["model"] == m for m, row in found.items())
@@ -92,7 +93,7 @@ def test_a_killed_childs_row_is_tried_again_alone(
     killer.join()
     assert left == []
     assert len(killed) == 1
-    assert done(tmp_path) == ROWS
+    assert done(tmp_path).keys() == ROWS
     lines = capfd.readouterr().err.splitlines()
     [told] = [line for line in lines if "its process ended with -9" in line]
     assert told.endswith("it is tried again alone at the end")
@@ -110,7 +111,7 @@ def test_a_row_without_room_waits_and_is_left_when_alone(
     # The one without room comes first, beside another.
     left = run_in_processes(some, "cpu", tmp_path / "results", tmp_path / "build/corpora")
     assert list(map(str, left)) == ["kjv/both-lzd-0"]
-    assert done(tmp_path) == {name for name in ROWS if name.startswith("bacteria")}
+    assert done(tmp_path).keys() == {name for name in ROWS if name.startswith("bacteria")}
     told = [line for line in capfd.readouterr().err.splitlines() if "kjv/both" in line]
     assert "kjv/both-lzd-0 waits until at most 0 others run: out of memory" in told[0]
     assert "kjv/both-lzd-0 left: out of memory" in told[-1]
@@ -142,7 +143,7 @@ def test_time_that_is_up_ends_children_and_keeps_results(
     left = run_in_processes(some, "cpu", results, cache, processes=1, stop_after=8)
     assert 8 <= time.perf_counter() - began < 30
     assert list(map(str, left)) == ["kjv/sequence-lzd-0"]
-    assert done(tmp_path) == {"bacteria/sequence-lzd-0"}
+    assert done(tmp_path).keys() == {"bacteria/sequence-lzd-0"}
     assert not active_children()
     late = run_in_processes(some, "cpu", results, cache, seconds=-1)
     assert late == left
@@ -197,8 +198,8 @@ def test_a_gpu_is_shared_as_long_as_rows_run(
 def test_processes_share_a_gpu(rows: list[grid.Row], tmp_path: Path) -> None:
     cache = tmp_path / "build/corpora"
     assert run_in_processes(rows, "cuda", tmp_path / "results", cache, processes=3) == []
-    assert done(tmp_path) == ROWS
-    found = read(tmp_path / "results/kjv/both-lzd-0.json")
+    assert done(tmp_path).keys() == ROWS
+    found = done(tmp_path)["kjv/both-lzd-0"]
     assert found["config"]["device"] == "cuda"
     assert found["peak_memory_mb"] > 0
 

@@ -12,7 +12,7 @@ import torch
 from experiments.paper import grid
 from experiments.paper.__main__ import DEFAULT_GROUPS, VIEWS_GROUPS
 from experiments.paper.report import page
-from experiments.paper.results import path_of, read, write
+from experiments.paper.results import add_rows, read, write
 from experiments.paper.rivals import rivals_of, run_rival
 from experiments.paper.speed import METHODS, SETS, measure_speed
 from experiments.paper.table import Results, accuracy_table, speed_table
@@ -63,7 +63,7 @@ def keep(folder: Path, dataset: str, method: str, *accuracies: float) -> None:
             figures["protocol"] = {"group": "views_text", "departures": ["of another preset"]}
             figures["config"] = {"epochs": 7}
             figures["about"] = {"machine": "a GPU"}
-        write(path_of(folder, dataset, method, seed), figures)
+        add_rows(folder, figures)
 
 
 def test_rows_of_views_differ_in_the_model_alone() -> None:
