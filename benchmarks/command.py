@@ -1,16 +1,17 @@
-"""What the commands share: options, processes of their own, and the file that figures go to."""
+"""What the commands share: options, processes of their own, files of figures, pages of docs."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["ROOT", "Figures", "alone", "keep", "options", "output"]
+__all__ = ["ROOT", "Figures", "alone", "keep", "options", "output", "write_pages"]
 
 Figures: TypeAlias = dict[str, Any]
 ROOT = Path(__file__).parent.parent
@@ -46,3 +47,27 @@ def alone(module: str, *words: str | Path) -> Figures:
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     found: Figures = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def write_pages(pages: Mapping[Path, str], check: bool) -> None:
+    """Write pages and pictures that have changed, or only exit with 1 if some are out of date.
+
+    To be checked, a picture needs the same words and numbers only: matplotlib's versions differ.
+    """
+    old = {path: path.read_text("utf-8") if path.exists() else "" for path in pages}
+    stale = [path for path, text in pages.items() if old[path] != text]
+    if check:
+        stale = [
+            path for path in stale if path.suffix != ".svg" or not _same(old[path], pages[path])
+        ]
+        if stale:
+            sys.exit(f"out of date: {', '.join(map(str, stale))}; run `make docs`")
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pages[path], "utf-8")
+        print(f"wrote {path}")
+
+
+def _same(one: str, other: str) -> bool:
+    first, second = (sorted(re.findall(r">([^<>]+)</text>", each)) for each in (one, other))
+    return first == second

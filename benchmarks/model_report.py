@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from html import escape
 from pathlib import Path
 
 from benchmarks.command import Figures
+from benchmarks.pictures import COLOURS, OTHER, Bar, bars
 
 WAYS = {"graph": "Laconic, CUDA graphs", "eager": "Laconic, eager", "peer": "paper-style peer"}
 CODECS = {"repair": "Re-Pair", "lzd": "LZD", "none": "none"}
@@ -118,26 +118,15 @@ def page(results: list[tuple[Path, Figures]]) -> str:
 
 def picture(rows: list[Figures]) -> str:
     """Return docs/model_speed.svg: bars of documents/s on yelp, dual_gru, batch 126."""
-    bars = []
-    titles = CODECS | {"none": "characters"}
-    for codec in ("none", "repair", "lzd"):
+    colours = {"peer": OTHER, "eager": COLOURS["lz78"], "graph": COLOURS["repair"]}
+    groups: dict[str, list[Bar]] = {}
+    for codec, title in {"none": "characters", "repair": "Re-Pair", "lzd": "LZD"}.items():
         for row in rows:
             if (row["shape"], row["codec"], row["composer"]) == ("yelp", codec, "dual_gru"):
-                for way in ("peer", "eager", "graph"):
-                    bars.append((f"{titles[codec]}: {WAYS[way]}", speed(row["results"], way), way))
-    most = max(value for _, value, _ in bars if value)
-    colours = {"peer": "#9aa5b1", "eager": "#7fb3d5", "graph": "#1f6fb2"}
-    height = 24 * len(bars) + 40
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" font-family="sans-serif" font-size="13">',
-        f'<rect width="720" height="{height}" fill="white"/>',
-        '<text x="10" y="20">Training on an H200: documents per second, Yelp reviews, Dual-GRU, batches of at most 126</text>',
-    ]
-    for number, (name, value, way) in enumerate(bars):
-        y, width = 34 + 24 * number, 390 * (value or 0) / most
-        lines.append(f'<text x="10" y="{y + 14}">{escape(name)}</text>')
-        lines.append(
-            f'<rect x="245" y="{y}" width="{width:.0f}" height="18" fill="{colours[way]}"/>'
-        )
-        lines.append(f'<text x="{250 + width:.0f}" y="{y + 14}">{value:,.0f}</text>')
-    return "\n".join([*lines, "</svg>"]) + "\n"
+                of = {way: speed(row["results"], way) or 0.0 for way in colours}
+                groups[title] = [Bar(v, f"{v:,.0f}", colours[way]) for way, v in of.items()]
+    return bars(
+        "Documents per second in training: Yelp reviews, Dual-GRU, an H200",
+        groups,
+        {colour: WAYS[way] for way, colour in colours.items()},
+    )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from benchmarks.command import Figures
+from benchmarks.pictures import COLOURS, OTHER, plain_numbers, saved, style, titled
 
 CODECS = {"repair": "Re-Pair", "lzd": "LZD", "lz78": "LZ78", "none": "none"}
 LINES = {
-    "scikit-learn": ("#9aa5b1", "scikit-learn"),
-    "lz78": ("#b9d7ea", "Laconic, LZ78"),
-    "lzd": ("#7fb3d5", "Laconic, LZD"),
-    "repair": ("#1b6ca8", "Laconic, Re-Pair"),
-    "doubled": ("#d98c1f", "a rule per doubling"),
+    "scikit-learn": "scikit-learn",
+    "lz78": "Laconic, LZ78",
+    "lzd": "Laconic, LZD",
+    "repair": "Laconic, Re-Pair",
+    "doubled": "a rule per doubling",
 }
 
 
@@ -102,40 +102,17 @@ def _memory(memory: Figures) -> list[str]:
 def picture(repeats: Figures) -> str:
     """Return docs/ngrams.svg: seconds against k, both axes logarithmic."""
     rows = repeats["rows"]
-    values = [row[name] for row in rows for name in LINES if name in row]
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    most = math.log2(rows[-1]["k"])
-
-    def x(k: int) -> float:
-        return 70 + 440 * math.log2(k) / most
-
-    def y(seconds: float) -> float:
-        return 320 - 270 * (math.log10(seconds) - low) / (high - low)
-
-    parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 370" font-family="sans-serif" font-size="13">',
-        '<rect width="720" height="370" fill="white"/>',
-        f'<text x="10" y="22">Seconds to count the 1-5-grams of {repeats["letters"]:,} letters repeated k times</text>',
-    ]
-    for power in range(low, high + 1):
-        at = y(10.0**power)
-        parts.append(f'<line x1="70" x2="510" y1="{at:.0f}" y2="{at:.0f}" stroke="#dddddd"/>')
-        parts.append(f'<text x="62" y="{at + 4:.0f}" text-anchor="end">{10.0**power:g}</text>')
-    for row in rows[::2]:
-        label = f"2{_superscript(int(math.log2(row['k'])))}"
-        parts.append(f'<text x="{x(row["k"]):.0f}" y="342" text-anchor="middle">{label}</text>')
-    parts.append('<text x="290" y="362" text-anchor="middle">k</text>')
-    for number, (name, (colour, title)) in enumerate(LINES.items()):
-        points = [(x(row["k"]), y(row[name])) for row in rows if name in row]
-        line = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points]
-        parts.append(
-            f'<rect x="530" y="{60 + 24 * number}" width="14" height="14" fill="{colour}"/>'
-        )
-        parts.append(f'<text x="552" y="{72 + 24 * number}">{title}</text>')
-    return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _superscript(number: int) -> str:
-    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    with style():
+        title = f"Seconds to count the 1-5-grams of {repeats['letters']:,} letters repeated k times"
+        figure = titled(title, 3.8)
+        axes = figure.subplots()
+        for name, title in LINES.items():
+            some = [(row["k"], row[name]) for row in rows if name in row]
+            colour = COLOURS.get(name, OTHER)
+            line = "--" if name == "doubled" else "-"
+            axes.plot(*zip(*some, strict=True), line, color=colour, label=title, marker="o", ms=4)
+        plain_numbers(axes)
+        axes.set_xticks([row["k"] for row in rows[::2]])
+        axes.set(xlabel="k", ylabel="seconds")
+        figure.legend(loc="outside right center", frameon=False)
+        return saved(figure)

@@ -10,11 +10,11 @@ import argparse
 import json
 import statistics
 import sys
-from html import escape
 from pathlib import Path
 
 from benchmarks import model_report, ngrams_report
-from benchmarks.command import ROOT, Figures
+from benchmarks.command import ROOT, Figures, write_pages
+from benchmarks.pictures import COLOURS, OTHER, Bar, bars
 
 MARKS = (
     "<!-- figures: written by `make docs` from benchmarks/results -->\n",
@@ -173,28 +173,16 @@ def corpora(path: Path, figures: Figures) -> str:
 
 
 def picture(short: Figures) -> str:
-    """Return docs/compress.svg: one bar per contestant, tokenizers written beside its cut-off bar."""
+    """Return docs/compress.svg: one bar per contestant, that of tokenizers cut off."""
     rows = {name: row["median_us"] for name, row in short["rows"].items() if name != "zlib -9"}
-    ordered = sorted(rows.items(), key=lambda item: item[1])
-    limit = 1.15 * max(us for name, us in ordered if name != "tokenizers")
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {64 + 34 * len(ordered)}" '
-        'font-family="system-ui, sans-serif" font-size="15">',
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
-        '<text x="16" y="28" font-size="17" fill="#222222">Microseconds to compress one English document of '
-        f"{short['bytes_per_document']:.0f} characters</text>",
-    ]
-    for i, (name, us) in enumerate(ordered):
-        y, width = 48 + 34 * i, 400 * min(us, limit) / limit
-        color = "#1b6ca8" if name in NAMES else "#b8c4ce"
-        label = f"{us:,.0f}" if us >= 100 else f"{us:.1f}"
-        label += " (bar cut)" if us > limit else ""
-        parts += [
-            f'<text x="160" y="{y + 17}" text-anchor="end" fill="#222222">{escape(NAMES.get(name, name))}</text>',
-            f'<rect x="170" y="{y}" width="{width:.0f}" height="24" fill="{color}"/>',
-            f'<text x="{178 + width:.0f}" y="{y + 17}" fill="#222222">{label}</text>',
-        ]
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    limit = 1.15 * max(us for name, us in rows.items() if name != "tokenizers")
+    groups = {}
+    for name, us in sorted(rows.items(), key=lambda item: item[1]):
+        told = f"{us:,.0f} (bar cut)" if us > limit else f"{us:.1f}"
+        bar = Bar(min(us, limit), told, COLOURS.get(name, OTHER), us > limit)
+        groups[NAMES.get(name, name)] = [bar]
+    size = f"{short['bytes_per_document']:.0f}"
+    return bars(f"Microseconds to compress one English document of {size} characters", groups, {})
 
 
 def summary(figures: Figures) -> str:
@@ -258,16 +246,7 @@ def main() -> None:
         "docs/model_speed.md": model_report.page(models),
         "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),
     }
-    stale = [
-        name
-        for name, text in wanted.items()
-        if not (ROOT / name).exists() or (ROOT / name).read_text() != text
-    ]
-    if check and stale:
-        sys.exit(f"out of date: {', '.join(stale)}; run `make docs`")
-    for name in stale:
-        (ROOT / name).write_text(wanted[name])
-        print(f"wrote {name}")
+    write_pages({ROOT / name: text for name, text in wanted.items()}, check)
 
 
 if __name__ == "__main__":

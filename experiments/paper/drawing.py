@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
+from benchmarks.pictures import COLOURS, Label, plain_numbers, saved, style, titled, write_labels
 from experiments.paper.results import Figures
 
 __all__ = ["draw_complexity", "draw_memory", "fixed_memory"]
@@ -28,56 +23,41 @@ CODECS = {
     "repair": ("Re-Pair", "--", "^"),
     "lzd": ("LZD", ":", "o"),
 }
-WAYS = {"peer": ("as in the paper", "#9aa5b1"), "ours": ("Laconic", "#1f6fb2")}
+WAYS = {"peer": ("as in the paper", "#64748b"), "ours": ("Laconic", COLOURS["repair"])}
 
 
-def draw_memory(points: Sequence[Figures], path: Path) -> None:
+def draw_memory(points: Sequence[Figures]) -> str:
     """Draw peak memory against the time of an epoch, one panel for each set, as the paper has it.
 
-    Labels are sizes of batches. They are placed by adjustText where that is installed, and to the
-    right of their points otherwise.
+    Labels are sizes of batches.
     """
     measured = [p for p in points if p.get("peak_mib")]
-    with mpl.rc_context({"svg.hashsalt": "laconic", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(9, 7), layout="constrained")
-        FigureCanvasAgg(figure)  # adjustText asks it how large labels are
+    with style():
+        figure = titled("Peak memory against the time of an epoch, by size of batches", 7.5, 9)
         for panel, (name, title) in zip(figure.subplots(2, 2).flat, SETS.items(), strict=True):
-            some = [p for p in measured if p["set"] == name]
-            panel.set(title=title, **_scales(some))
+            panel.set_title(title, loc="left", fontsize=10.5)
             panel.set(xlabel="peak memory of a step, MiB", ylabel="seconds per epoch")
-            _panel(panel, some)
-            _plain_numbers(panel, some)
+            _panel(panel, [p for p in measured if p["set"] == name])
         handles, names = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
-        _save(figure, path)
+        figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
+        return saved(figure)
 
 
-def draw_complexity(found: Iterable[tuple[str, Sequence[Figures]]], path: Path) -> None:
+def draw_complexity(found: Iterable[tuple[str, Sequence[Figures]]]) -> str:
     """Draw seconds and memory of a step against |R| + n', for each device that was measured."""
     devices = list(found)
-    with mpl.rc_context({"svg.hashsalt": "laconic", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(9, 3.4 * len(devices)), layout="constrained")
+    with style():
+        title = "Cost of a training step on one document, by how much of it is repetition"
+        figure = titled(title, 0.4 + 3.3 * len(devices), 9)
         rows = figure.subplots(len(devices), 2, squeeze=False)
         for (device, points), axes in zip(devices, rows, strict=True):
             pairs = (("seconds", "seconds per step"), ("peak_mb", "peak memory, MB"))
             for panel, (key, label) in zip(axes, pairs, strict=True):
-                for codec, (name, line, marker) in CODECS.items():
-                    some = [p for p in points if p["codec"] == codec and p[key] > 0]
-                    some.sort(key=lambda p: int(p["rules"] + p["sequence"]))
-                    xs = [p["rules"] + p["sequence"] for p in some]
-                    panel.plot(xs, [p[key] for p in some], line, marker=marker, label=name)
-                    for x, p in zip(xs, some, strict=True):
-                        if codec == "repair" or (codec == "none" and p["share"] == 0):
-                            told, at = f"{100 * p['share']:.0f} %", (x, p[key])
-                            beside = {"xytext": (-4, 5), "textcoords": "offset points"}
-                            panel.annotate(told, at, fontsize=7, ha="right", **beside)
-                measured = [p for p in points if p[key] > 0]
+                panel.set_title(device.split(",")[0], loc="left", fontsize=10.5)
                 panel.set(xlabel="rules + symbols of the sequence", ylabel=label)
-                panel.set(title=device.split(",")[0], **_scales(measured))
-                panel.margins(0.12)
-                _plain_numbers(panel, measured)
+                _curves(panel, points, key)
         figure.axes[0].legend(frameon=False)
-        _save(figure, path)
+        return saved(figure)
 
 
 def fixed_memory(points: Sequence[Figures], name: str, way: str, codec: str) -> float | None:
@@ -102,24 +82,26 @@ def fixed_memory(points: Sequence[Figures], name: str, way: str, codec: str) -> 
     return float(seconds / np.exp(np.interp(np.log(memory), xs, ys)))
 
 
-def _scales(points: Sequence[Figures]) -> dict[str, Any]:
-    """Logarithmic ones, which need a point."""
-    return {"xscale": "log", "yscale": "log"} if points else {}
-
-
-def _plain_numbers(panel: Any, points: Sequence[Figures]) -> None:
-    """Write 200 instead of 2 × 10², and no more numbers than there is room for."""
-    if not points:
-        return
-    for axis in (panel.xaxis, panel.yaxis):
-        least, most = axis.get_view_interval()
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 100 * least else (1,)))
-        axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
-        axis.set_minor_formatter(NullFormatter())
+def _curves(panel: Any, points: Sequence[Figures], key: str) -> None:
+    """Draw one line for each codec; beside some points stands the share that is repeated."""
+    labels = []
+    for codec, (name, line, marker) in CODECS.items():
+        some = [p for p in points if p["codec"] == codec and p[key] > 0]
+        some.sort(key=lambda p: int(p["rules"] + p["sequence"]))
+        xs, ys = [p["rules"] + p["sequence"] for p in some], [p[key] for p in some]
+        colour = COLOURS.get(codec, WAYS["peer"][1])
+        panel.plot(xs, ys, line, marker=marker, color=colour, label=name, markersize=5)
+        for x, y, p in zip(xs, ys, some, strict=True):
+            if codec == "repair" or (codec == "none" and p["share"] == 0):
+                labels.append(Label(f"{100 * p['share']:.0f} %", x, y, colour))
+    panel.margins(0.14)
+    if labels:
+        plain_numbers(panel)
+        write_labels(panel, labels)
 
 
 def _panel(panel: Any, points: Sequence[Figures]) -> None:
-    texts = []
+    labels = []
     for way, (told, colour) in WAYS.items():
         for codec, (name, line, marker) in CODECS.items():
             some = [p for p in points if (p["way"], p["codec"]) == (way, codec)]
@@ -127,19 +109,9 @@ def _panel(panel: Any, points: Sequence[Figures]) -> None:
             xs, ys = [p["peak_mib"] for p in some], [p["epoch_s"] for p in some]
             label = f"{told}: {name}"
             panel.plot(xs, ys, line, marker=marker, color=colour, label=label, markersize=5)
-            for p, x, y in zip(some, xs, ys, strict=True):
-                texts.append(panel.text(x, y, f" {p['batch']}", fontsize=7, color=colour))
-    if texts and find_spec("adjustText"):
-        from adjustText import adjust_text
-
-        # By default it stops after a second, wherever it is then.
-        every = [p["peak_mib"] for p in points], [p["epoch_s"] for p in points]
-        adjust_text(texts, *every, ax=panel, iter_lim=200)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    # Matplotlib ends some lines with blanks.
-    text = path.read_text("utf-8")
-    path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", "utf-8")
+            sizes = [str(p["batch"]) for p in some]
+            labels += [Label(*each, colour) for each in zip(sizes, xs, ys, strict=True)]
+    panel.margins(0.1)
+    if labels:
+        plain_numbers(panel)
+        write_labels(panel, labels)

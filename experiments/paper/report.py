@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.command import write_pages
+from experiments.paper.drawing import draw_complexity, draw_memory
 from experiments.paper.findings import (
     NOT_YET,
     about_accuracy,
@@ -77,8 +78,8 @@ Memory is above model and optimizer. The ratios are at the memory that character
 """
 
 
-def page(results: Results, groups: Sequence[Group], pictures: Path) -> str:
-    """Return the page; pictures are drawn into a folder, which must be the page's own."""
+def page(results: Results, groups: Sequence[Group]) -> dict[str, str]:
+    """Return the files of the page by name: results.md, and the pictures that it shows."""
     views = [group for group in groups if group.of_views]
     groups = [group for group in groups if group not in views]
     short = summary(results, groups) + about_views(results, views)[:1]
@@ -95,9 +96,10 @@ def page(results: Results, groups: Sequence[Group], pictures: Path) -> str:
     parts += ["### What the tables say\n", "\n".join(about_accuracy(results, groups)) + "\n"]
     parts += _speed(results, groups)
     parts += _views(results, views) if views else []
+    pictures: dict[str, str] = {}
     parts += _figure(results, pictures)
     parts += _complexity(results, pictures)
-    return "\n".join(parts)
+    return {"results.md": "\n".join(parts), **pictures}
 
 
 def write_report(
@@ -107,18 +109,10 @@ def write_report(
     check: bool = False,
 ) -> None:
     """Write the page, or exit with 1 if it is not what would be written."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as scratch:
-        text = page(Results(results), groups, Path(scratch) if check else to.parent)
-    if check:
-        if not to.exists() or to.read_text("utf-8") != text:
-            sys.exit(f"out of date: {to}; run `make docs`")
-        return
-    to.parent.mkdir(parents=True, exist_ok=True)
-    if not to.exists() or to.read_text("utf-8") != text:
-        to.write_text(text, "utf-8")
-        print(f"wrote {to}")
+    made = page(Results(results), groups)
+    write_pages(
+        {to: made.pop("results.md")} | {to.parent / name: made[name] for name in made}, check
+    )
 
 
 def _compression(results: Results) -> list[str]:
@@ -174,14 +168,12 @@ def _views(results: Results, groups: Sequence[Group]) -> list[str]:
     ]
 
 
-def _figure(results: Results, pictures: Path) -> list[str]:
-    from experiments.paper.drawing import draw_memory
-
+def _figure(results: Results, pictures: dict[str, str]) -> list[str]:
     figures = results.one("figure")
     parts = ["## Memory against time\n", FIGURE]
     if figures is None or not any(point.get("peak_mib") for point in figures["points"]):
         return [*parts, NOT_YET + "\n"]
-    draw_memory(figures["points"], pictures / "results_memory.svg")
+    pictures["results_memory.svg"] = draw_memory(figures["points"])
     return [
         *parts,
         f"Measured on {figures['about']['machine']}.\n",
@@ -190,9 +182,7 @@ def _figure(results: Results, pictures: Path) -> list[str]:
     ]
 
 
-def _complexity(results: Results, pictures: Path) -> list[str]:
-    from experiments.paper.drawing import draw_complexity
-
+def _complexity(results: Results, pictures: dict[str, str]) -> list[str]:
     parts = ["## Cost follows rules and symbols, not letters\n", COMPLEXITY]
     found = [
         (device, curve)
@@ -202,7 +192,7 @@ def _complexity(results: Results, pictures: Path) -> list[str]:
     if not found:
         return [*parts, NOT_YET + "\n"]
     named = [(curve["about"]["machine"], curve["points"]) for _, curve in found]
-    draw_complexity(named, pictures / "results_complexity.svg")
+    pictures["results_complexity.svg"] = draw_complexity(named)
     parts.append("![Cost of a step](results_complexity.svg)\n")
     for _, curve in found:
         parts.append(f"{curve['about']['machine']}: {about_complexity(curve)}\n")

@@ -118,12 +118,12 @@ def test_the_best_view_of_a_set_is_bold_and_counted(tmp_path: Path) -> None:
 
 def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) -> None:
     keep(tmp_path, "imdb", "both-repair", 91.23)
-    text = page(Results(tmp_path), groups_of("text", "views_text"), tmp_path)
+    text = page(Results(tmp_path), groups_of("text", "views_text"))["results.md"]
     before, _, after = text.partition("## Two views: symbols and n-grams")
     assert "91.23" not in before.partition("## Accuracy")[2]
     assert "| imdb | – | – | – | 91.23 |" in after
     assert "Two views of text" not in text  # no table of the paper's kind
-    assert "## Two views" not in page(Results(tmp_path), groups_of("text"), tmp_path)
+    assert "## Two views" not in page(Results(tmp_path), groups_of("text"))["results.md"]
 
 
 def test_the_linear_rival_learns_from_grammars() -> None:
@@ -202,5 +202,5 @@ def test_tables_take_speeds_from_what_was_measured_alone(tmp_path: Path) -> None
     assert all(line.count("|") == lines[0].count("|") for line in lines)
     [_, _, row] = speed_table(results, ["H3", "H4"], ["grc-lzd", "mlp-lzd"])
     assert row == "| H3 | 1,000 | 600 | 3.50 ×, 3.00 × | –, – |"
-    text = page(results, [dna], tmp_path)
+    text = page(results, [dna])["results.md"]
     assert "Measured on a GPU. H3 stands for all sets of DNA" in text

@@ -24,7 +24,7 @@ with needs("a report", "report"):
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-__all__ = ["COLOURS", "Curve", "calibration", "curves", "heat_map"]
+__all__ = ["ACCENT", "COLOURS", "Curve", "calibration", "curves", "heat_map", "style", "svg"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 ACCENT, INK, FAINT = "#0f766e", "#374151", "#e5e7eb"
@@ -48,6 +48,7 @@ _STYLE = {
     "lines.linewidth": 2.0,
     "svg.fonttype": "none",
     "svg.hashsalt": "laconic",
+    "text.color": INK,
     "xtick.color": INK,
     "xtick.major.size": 0,
     "ytick.color": INK,
@@ -66,7 +67,7 @@ class Curve(NamedTuple):
 
 def curves(name: str, label: str, lines: Sequence[Curve]) -> Html:
     """Draw values over epochs; `name` is the file-wide prefix of the figure's ids."""
-    with _style():
+    with style():
         figure = Figure(figsize=(5, 3.2))
         axes = figure.subplots()
         dots = sum(len(curve.points) for curve in lines) <= _MOST_DOTS
@@ -95,14 +96,14 @@ def curves(name: str, label: str, lines: Sequence[Curve]) -> Html:
         axes.set_xlim(first - pad, last + pad)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
         axes.set_xlabel("epoch")
-        return _svg(figure, name, label)
+        return svg(figure, name, label)
 
 
 def calibration(
     name: str, bins: Sequence[tuple[float, float, float]], colour: str = ACCENT
 ) -> Html:
     """Draw how often predictions of each (confidence, accuracy, documents) were right."""
-    with _style():
+    with style():
         figure = Figure(figsize=(5, 3.7))
         axes = figure.subplots()
         axes.plot([0, 1], [0, 1], color="#9ca3af", linewidth=1, linestyle=(0, (4, 3)))
@@ -116,12 +117,12 @@ def calibration(
             xlabel="confidence",
             ylabel="share that was right",
         )
-        return _svg(figure, name, "How often predictions of each confidence were right")
+        return svg(figure, name, "How often predictions of each confidence were right")
 
 
 def heat_map(name: str, shares: Floats) -> Html:
     """Draw a confusion matrix too large for a table: float [K, K], each row's shares."""
-    with _style():
+    with style():
         figure = Figure(figsize=(5, 4.4))
         axes: Axes = figure.subplots()
         colours = LinearSegmentedColormap.from_list("laconic", ["#ffffff", ACCENT])
@@ -136,10 +137,11 @@ def heat_map(name: str, shares: Floats) -> Html:
         axes.set(xlabel="predicted class", ylabel="true class")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-        return _svg(figure, name, "Confusion matrix: shares of each true class")
+        return svg(figure, name, "Confusion matrix: shares of each true class")
 
 
-def _style() -> AbstractContextManager[None]:
+def style() -> AbstractContextManager[None]:
+    """Return the style of all figures; what is drawn and saved in it has it."""
     return matplotlib.style.context(["default", _STYLE])
 
 
@@ -159,7 +161,8 @@ def _thinned(points: Sequence[tuple[float, float]], most: int) -> tuple[list[flo
     return [x for x, _ in points], [y for _, y in points]
 
 
-def _svg(figure: Figure, name: str, label: str) -> Html:
+def svg(figure: Figure, name: str, label: str) -> Html:
+    """Return a figure for a page: in the fonts and the width of what is around it."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     text = file.getvalue()
