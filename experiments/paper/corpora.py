@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from pyarrow.parquet import ParquetFile
 
 from benchmarks.data import DATASETS, Splits, load
 from laconic import Alphabet, Corpus
+from laconic.files import locked
 from laconic.samples import Split
 
 __all__ = ["CACHE", "corpora", "documents", "statistics", "symbols"]
@@ -43,13 +43,12 @@ def corpora(
     them. It needs the package tokenizers. Raises DataError as data.load does.
     """
     paths = _paths(dataset, codec, longest, cache, vocabulary)
-    if not all(path.exists() for path in paths):
-        paths[0].parent.mkdir(parents=True, exist_ok=True)
-        made = _compressed(dataset, codec, longest, vocabulary)
-        for corpus, path in zip(made, paths, strict=True):
-            part = path.with_name(f"{path.name}.{os.getpid()}.partial")
-            corpus.write(part)
-            part.replace(path)
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    with locked(paths[0].parent, wait=True):  # another process may be making them
+        if not all(path.exists() for path in paths):
+            made = _compressed(dataset, codec, longest, vocabulary)
+            for corpus, path in zip(made, paths, strict=True):
+                corpus.write(path)
     return _opened(paths[0]), _opened(paths[1])
 
 

@@ -6,14 +6,13 @@ Whatever is written appears whole, and several processes may add rows to one fol
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.command import Figures
 from benchmarks.machine import describe
+from laconic.files import locked, write_text
 
 __all__ = ["RESULTS", "Figures", "about", "add_rows", "find_row", "read", "rows_in", "write"]
 
@@ -42,18 +41,18 @@ def find_row(folder: Path, dataset: str, method: str, seed: int) -> Figures | No
 def add_rows(folder: Path, *rows: Figures) -> None:
     """Add results of rows, in the place of those that the same rows had before."""
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with locked(folder, wait=True):
         for dataset in {row["dataset"] for row in rows}:
             path = _path(folder, dataset)
             some = [*_rows(path), *(rounded(row) for row in rows if row["dataset"] == dataset)]
             known = {_key(row): row for row in some}
-            _write(path, "".join(f"{_dumps(known[key])}\n" for key in sorted(known)))
+            write_text(path, "".join(f"{_dumps(known[key])}\n" for key in sorted(known)))
 
 
 def write(path: Path, figures: Figures) -> None:
     """Write a result that is no row; a line for each entry is good to read in diffs."""
     lines = [f" {json.dumps(key)}: {_entry(value)}" for key, value in rounded(figures).items()]
-    _write(path, "{\n" + ",\n".join(lines) + "\n}\n")
+    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def read(path: Path) -> Figures:
@@ -91,26 +90,6 @@ def _parsed(text: str, where: str) -> Figures:
     except ValueError as error:
         raise ValueError(f"{where} is damaged: {error}; delete it and run it again") from None
     return found
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process adds rows to a folder, and keep others waiting meanwhile."""
-    import fcntl
-
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    part.write_text(text, "utf-8")
-    part.replace(path)
 
 
 def _entry(value: Any) -> str:

@@ -156,10 +156,11 @@ def sweep(folder: Path, name: str | None = None) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, wait: bool = False) -> Iterator[None]:
     """Keep other processes out of a folder; BlockingIOError if one is there that is alive.
 
-    Windows, and some file systems of networks, have no such locks: there, nobody is kept out.
+    With `wait`, wait until it has left a folder that stays. Windows, and some file systems of
+    networks, have no such locks: there, nobody is kept out.
     """
     if sys.platform == "win32":
         yield
@@ -175,7 +176,7 @@ def locked(folder: Path) -> Iterator[None]:
         raise busy from None
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             # Its owner may have removed it, and another made one since.
             if not folder.exists() or not os.path.samestat(os.fstat(lock), os.stat(folder)):
                 raise busy
