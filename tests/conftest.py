@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -17,6 +18,9 @@ sys.path[:0] = [str(REPOSITORY / folder) for folder in ("tests", "tools")]
 
 # Before torch is loaded: test processes with a thread per processor each would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell lets what it starts in the background ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _common = {
     "deadline": None,  # CI machines pause.

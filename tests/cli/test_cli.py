@@ -269,7 +269,7 @@ def test_verify_names_the_bad_file(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_no_output_and_resume_goes_on(tmp_path: Path) -> None:
     documents = samples.load("kjv").train.documents
     source = tmp_path / "in.txt"
-    source.write_text("".join(f"{text}\n" for text in documents) * 60)
+    source.write_text("".join(f"{text}\n" for text in documents) * 24)
     out = tmp_path / "c.parquet"
     words = ["compress", str(source), "-o", str(out), "--shard", "4"]
     process = subprocess.Popen(
