@@ -6,6 +6,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from numbers import Integral
 from typing import Any, Concatenate, ParamSpec, TypeAlias
 
@@ -36,7 +37,7 @@ from laconic.corpus.documents import DocumentSource, documents_of, is_missing
 from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel, ModelConfig
-from laconic.tasks import Class, Classification, Multilabel, Regression, Task
+from laconic.tasks import Class, Classification, Metric, Multilabel, Regression, Task
 from laconic.training.loop import Progress, train
 from laconic.training.settings import TrainingConfig, TrainingSettings, resolve
 
@@ -181,7 +182,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
             self._config(task),
             task=task,
             weights=weights,
-            progress=_print if self.verbose else None,
+            progress=partial(_print, task.leading()[0]) if self.verbose else None,
         )
         self.codec_, self.alphabet_, self.task_ = codec, alphabet, task
         self.model_, self.best_epoch_ = trained.model.eval(), trained.best_epoch
@@ -352,10 +353,10 @@ def _weights(sample_weight: Any, documents: int) -> Weights:
     return scaled
 
 
-def _print(progress: Progress) -> None:
+def _print(metric: Metric, progress: Progress) -> None:
     if progress.line is not None:
         line = progress.line
         figures = {"loss": line["train_loss"], "held-out loss": line["valid_loss"]}
-        figures |= {"accuracy": (line["valid"] or {}).get("accuracy")}
+        figures |= {metric.words: (line["valid"] or {}).get(metric.name)}
         shown = [f"{name} {value:.4f}" for name, value in figures.items() if value is not None]
         print(f"epoch {line['epoch']} of {progress.epochs}: {', '.join(shown)}")

@@ -244,7 +244,7 @@ def test_regression_several_labels_and_one_epoch() -> None:
     )
     document = Document(page([several]))
     assert "Choice among 2 labels" in document.text
-    assert document.table("run", "codec", "composer", "exact", "micro-F1")[0][3:5] == [
+    assert document.table("run", "codec", "composer", "exact matches", "micro-F1")[0][3:5] == [
         "25.0 %",
         "0.654",
     ]

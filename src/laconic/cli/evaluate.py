@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,23 +12,10 @@ from laconic.cli.flags import Device, Json, MaybeOut, RunFolder
 from laconic.errors import InputError
 from laconic.files import check_output, write_json
 from laconic.show import how_many
+from laconic.tasks import Metric
 
 __all__ = ["evaluate"]
 
-_SHARES = {
-    "accuracy": "accuracy",
-    "majority": "most frequent class",
-    "micro_f1": "micro-F1",
-    "macro_f1": "macro-F1",
-    "exact": "all labels right",
-    "mcc": "MCC",
-    "ece": "calibration error",
-    "mae": "MAE",
-    "rmse": "RMSE",
-    "r2": "R²",
-    "spearman": "Spearman",
-    "loss": "loss",
-}
 _WIDEST = 12  # classes of a confusion matrix that is printed
 
 
@@ -62,16 +50,18 @@ def evaluate(
     """
     if out is not None:
         check_output(out, force=True, makes_folders=True)
-    figures = _figures(run, corpus, batch_size, device)
+    figures, metrics = _figures(run, corpus, batch_size, device)
     if out is not None:
         write_json(out, figures)
     if as_json:
         print(json.dumps(figures))
     else:
-        _print_table(figures)
+        _print_table(figures, metrics)
 
 
-def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> dict[str, Any]:
+def _figures(
+    folder: Path, path: Path, batch_size: int | None, device: str
+) -> tuple[dict[str, Any], Sequence[Metric]]:
     from laconic.corpus import Corpus
     from laconic.training.accelerator import accelerator_for
     from laconic.training.holdout import labelled_dataset, targets_of
@@ -91,21 +81,15 @@ def _figures(folder: Path, path: Path, batch_size: int | None, device: str) -> d
         raise InputError(error.reason, file=str(path), document=error.document) from None
     model = run.model(str(accelerator_for(config, None).device))
     outputs = forward_pass(model, config).outputs(dataset)
-    return {
-        "run": str(folder),
-        "corpus": str(path),
-        "classes": list(task.classes),
-        **task.evaluate(outputs, targets_of(dataset)),
-    }
+    known = {"run": str(folder), "corpus": str(path), "classes": list(task.classes)}
+    return known | task.evaluate(outputs, targets_of(dataset)), task.metrics
 
 
-def _print_table(figures: dict[str, Any]) -> None:
+def _print_table(figures: dict[str, Any], metrics: Sequence[Metric]) -> None:
     print(f"{figures['run']} on {figures['corpus']}: {how_many(figures['documents'], 'document')}")
-    flat = figures | {"ece": figures.get("calibration", {}).get("ece")}
-    for name, words in _SHARES.items():
-        value = flat.get(name)
-        if value is not None:
-            print(f"  {words:20} {value:.4f}")
+    for metric in metrics:
+        if (value := figures[metric.name]) is not None:
+            print(f"  {metric.words:20} {value:.4f}")
     if "per_class" not in figures:
         return
     names = [str(each["class"])[:20] for each in figures["per_class"]]

@@ -21,7 +21,7 @@ from laconic.training.settings import TrainingConfig, read_toml, resolve
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from laconic.corpus import Corpus
+    from laconic.tasks import Metric, Task
     from laconic.training.loop import Progress, Trained
 
 __all__ = ["train"]
@@ -102,6 +102,7 @@ def _train(
 
     settings = resolve(given.get("preset"), given)  # what is wrong there is told at once
     corpus, validation = Corpus.open(path), Corpus.open(valid) if valid else None
+    from laconic.tasks import task_of
     from laconic.training.loop import train as run_training
     from laconic.training.run import Run
 
@@ -111,11 +112,19 @@ def _train(
         settings = TrainingConfig.from_json(before.to_json() | given)
     notes = {"command": _command(), "corpus": {"path": str(path)}}
     quiet = as_json or not _main_process()
+    task = task_of(corpus.labels, settings.task)
     if not quiet:
-        print(_learns(corpus, settings), flush=True)
-    with _Shown(quiet) as shown:
+        print(f"{_learned(task)}, {how_many(len(corpus), 'document')}", flush=True)
+    with _Shown(quiet, task.leading()[0]) as shown:
         trained = run_training(
-            corpus, settings, out, valid=validation, resume=resume, progress=shown, notes=notes
+            corpus,
+            settings,
+            out,
+            task=task,
+            valid=validation,
+            resume=resume,
+            progress=shown,
+            notes=notes,
         )
     _leave_processes()
     if _main_process():
@@ -166,9 +175,14 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool) -> Non
         }
         print(json.dumps(figures))
         return
-    score = f", {_score(done['valid'])}" if done["valid"] else ""
+    valid = done["valid"] or {}
+    scores = [
+        each.spelled(valid[each.name])
+        for each in trained.task.leading()
+        if valid.get(each.name) is not None
+    ]
     print(
-        f"{out}: epoch {trained.best_epoch} is the best{score}; "
+        f"{', '.join([f'{out}: epoch {trained.best_epoch} is the best', *scores])}; "
         f"{trained.seconds:.1f} s, {trained.peak_memory:,.0f} MB"
     )
     print(f"  model      {out / 'model'}")
@@ -178,35 +192,16 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool) -> Non
     print(f"  predict    laconic predict {shlex.quote(str(out))} new.csv -o predictions.csv")
 
 
-_METRICS = {"accuracy": "accuracy", "micro_f1": "micro-F1", "r2": "R²"}
-
-
-def _metric(valid: dict[str, Any]) -> str:
-    """Return the name of the figure that people ask for first."""
-    return next((name for name in _METRICS if name in valid), "")
-
-
-def _score(valid: dict[str, Any]) -> str:
-    name = _metric(valid)
-    if name == "r2":
-        return f"R² {valid['r2']:.4f}, mean error {valid['mae']:.4g}"
-    return f"{_METRICS[name]} {100 * valid[name]:.2f} %"
-
-
-def _learns(corpus: Corpus, settings: TrainingConfig) -> str:
-    """Say what is learned from what, before it takes long."""
-    from laconic.tasks import task_of
-
-    task = task_of(corpus.labels, settings.task)
-    what = f"{task.name}: {len(task.classes):,} {task.things[1]}" if task.things else task.name
-    return f"{what}, {how_many(len(corpus), 'document')}"
+def _learned(task: Task) -> str:
+    return f"{task.name}: {len(task.classes):,} {task.things[1]}" if task.things else task.name
 
 
 class _Shown:
     """A line for each epoch and, if stderr is a terminal, a bar there."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, metric: Metric) -> None:
         self._quiet, self._bar, self._begun = quiet, _bar() if not quiet else None, False
+        self._metric = metric
 
     def __enter__(self) -> _Shown:
         if self._bar is not None:
@@ -223,10 +218,10 @@ class _Shown:
             self._bar.update(self._task, completed=at.step, total=at.steps, epoch=epoch, loss=loss)
         if at.line is not None:
             if not self._begun:
-                name = _METRICS.get(_metric(at.line["valid"] or {}), "valid")
+                name = self._metric.words
                 self._print(f"epoch  train loss  valid loss  {name:>9}  docs/s  seconds")
                 self._begun = True
-            self._print(_row(at.line))
+            self._print(_row(at.line, self._metric.name))
 
     def _print(self, text: str) -> None:
         if self._bar is not None:
@@ -239,9 +234,8 @@ class _Shown:
             self._bar.stop()
 
 
-def _row(line: dict[str, Any]) -> str:
-    valid = line["valid"] or {}
-    numbers = [line["train_loss"], line["valid_loss"], valid.get(_metric(valid))]
+def _row(line: dict[str, Any], metric: str) -> str:
+    numbers = [line["train_loss"], line["valid_loss"], (line["valid"] or {}).get(metric)]
     words = ["–" if number is None else f"{number:.4f}" for number in numbers]
     speed = f"{line['documents_per_s']:,.0f}"
     return (

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["RunFacts", "mapping", "real"]
+from laconic.tasks import TASKS, Metric, Task
+
+__all__ = ["RunFacts", "mapping", "metrics_of", "real", "tasks_of"]
 
 
 def real(value: object) -> float | None:
@@ -142,3 +144,14 @@ class RunFacts:
         if isinstance(command, list | tuple):
             return shlex.join(map(str, command))
         return str(command or "")
+
+
+def tasks_of(runs: Sequence[RunFacts]) -> list[type[Task]]:
+    """Return the different tasks of some runs, without unknown ones."""
+    names = {run.task for run in runs}
+    return [task for name, task in TASKS.items() if name in names]
+
+
+def metrics_of(runs: Sequence[RunFacts]) -> dict[str, Metric]:
+    """Return the metrics of the tasks of some runs, by name."""
+    return {metric.name: metric for task in tasks_of(runs) for metric in task.metrics}

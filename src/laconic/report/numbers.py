@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
-__all__ = ["count", "decimals", "duration", "megabytes", "percent", "setting"]
+from laconic.tasks import Metric
+
+__all__ = ["count", "decimals", "duration", "megabytes", "percent", "score_of", "setting"]
 
 _NONE = "–"
 
@@ -29,6 +32,11 @@ def percent(value: float | None) -> str:
     ('87.5 %', '–')
     """
     return _NONE if value is None else f"{100 * value:.1f} %"
+
+
+def score_of(metric: Metric) -> Callable[[float | None], str]:
+    """Return how a metric's values are shown."""
+    return percent if metric.share else decimals
 
 
 def count(value: float | None) -> str:

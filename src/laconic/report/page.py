@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from laconic.report import figures, outcome, tables
-from laconic.report.facts import RunFacts, mapping, real
+from laconic.report.facts import RunFacts, mapping, metrics_of, real, tasks_of
 from laconic.report.markup import Html, element
-from laconic.report.numbers import count, decimals, duration, megabytes, percent
+from laconic.report.numbers import count, duration, megabytes, score_of
 from laconic.show import how_many
+from laconic.tasks import Metric
 
 __all__ = ["page"]
 
 # Nothing may be loaded from elsewhere and nothing may run: the file says so itself.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_CURVES = {
-    "accuracy": "Accuracy on held-out documents",
-    "micro_f1": "Micro-F1 on held-out documents",
-    "r2": "R² on held-out documents",
-}
 
 
 def page(runs: Sequence[RunFacts], title: str | None = None) -> str:
@@ -68,18 +64,10 @@ def _title(runs: Sequence[RunFacts]) -> str:
 
 def _lead(runs: Sequence[RunFacts]) -> str:
     """What was trained, as far as it is known."""
-    run = runs[0]
-    tasks = {each.task for each in runs}
-    number = len(run.classes)
-    aim = {
-        "classification": f"Classification into {how_many(number, 'class', 'classes')}",
-        "multilabel": f"Choice among {how_many(number, 'label')}",
-        "regression": "Prediction of a number",
-    }
     documents = {real(mapping(each.about.get("corpus")).get("documents")) for each in runs}
     known = [each for each in documents if each is not None]
     facts = [
-        aim.get(run.task, "") if len(tasks) == 1 and (number or run.task == "regression") else "",
+        _aim(runs),
         how_many(round(known[0]), "document") if len(known) == len(documents) == 1 else "",
         tables.listed("codec", [each.codec for each in runs]),
         tables.listed("composer", [each.composer for each in runs]),
@@ -89,21 +77,27 @@ def _lead(runs: Sequence[RunFacts]) -> str:
     return " · ".join(filter(None, facts))
 
 
+def _aim(runs: Sequence[RunFacts]) -> str:
+    number, tasks = len(runs[0].classes), {run.task for run in runs}
+    for task in tasks_of(runs) if len(tasks) == 1 else ():
+        if not task.things:
+            return task.aim
+        if number:
+            return f"{task.aim} {how_many(number, *task.things)}"
+    return ""
+
+
 def _tiles(runs: Sequence[RunFacts]) -> Html:
     """The figures that matter, large; where there are several runs the table shows them."""
     if len(runs) > 1:
         return Html()
     run = runs[0]
     tiles = [
-        ("accuracy", percent(run.score("accuracy")), _majority(run)),
-        ("exact matches", percent(run.score("exact")), None),
-        ("micro-F1", decimals(run.score("micro_f1")), None),
-        ("macro-F1", decimals(run.score("macro_f1")), None),
-        ("MCC", decimals(run.score("mcc")), None),
-        ("R²", decimals(run.score("r2")), None),
-        ("MAE", decimals(run.score("mae")), None),
-        ("RMSE", decimals(run.score("rmse")), None),
-        ("Spearman", decimals(run.score("spearman")), None),
+        *(
+            (metric.words, score_of(metric)(run.score(metric.name)), _beside(metric, run))
+            for metric in metrics_of(runs).values()
+            if metric.reported
+        ),
         ("training", duration(run.seconds), _speed(run)),
         ("peak memory", megabytes(run.peak_memory_mb), None),
     ]
@@ -115,9 +109,9 @@ def _tiles(runs: Sequence[RunFacts]) -> Html:
     return element("dl", *shown, class_="tiles") if shown else Html()
 
 
-def _majority(run: RunFacts) -> str:
-    majority = run.score("majority")
-    return f"largest class: {percent(majority)}" if majority is not None else ""
+def _beside(metric: Metric, run: RunFacts) -> str:
+    other, value = metrics_of([run]).get(metric.beside), run.score(metric.beside)
+    return f"{other.words}: {score_of(other)(value)}" if other and value is not None else ""
 
 
 def _speed(run: RunFacts) -> str:
@@ -134,13 +128,14 @@ def _training(runs: Sequence[RunFacts]) -> Html:
     ]
     panels = [figures.curves("loss", "Loss", losses)] if any(c.points for c in losses) else []
     names = ["Loss"] if panels else []
-    for key, name in _CURVES.items():
+    for metric in [task.leading()[0] for task in tasks_of(runs)]:
+        name = f"{metric.words[:1].upper()}{metric.words[1:]} on held-out documents"
         scores = [
-            figures.Curve(run.curve("valid", key), colour, kept=run.best_epoch)
+            figures.Curve(run.curve("valid", metric.name), colour, kept=run.best_epoch)
             for run, colour in zip(runs, colours, strict=True)
         ]
         if any(curve.points for curve in scores):
-            panels.append(figures.curves(key.replace("_", "-"), name, scores))
+            panels.append(figures.curves(metric.name.replace("_", "-"), name, scores))
             names.append(name)
     if not panels:
         return Html()

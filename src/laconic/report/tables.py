@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from laconic.report.facts import RunFacts, mapping, real
+from laconic.report.facts import RunFacts, mapping, metrics_of, real
 from laconic.report.markup import Html, element, joined
-from laconic.report.numbers import count, decimals, duration, megabytes, percent, setting
+from laconic.report.numbers import count, decimals, duration, megabytes, percent, score_of, setting
 from laconic.show import how_many
+from laconic.tasks import Metric
 
 __all__ = ["corpus", "folded", "listed", "name", "provenance", "settings", "summary", "table"]
 
@@ -76,20 +77,12 @@ class _Column(NamedTuple):
     best: Callable[[list[float]], float] | None  # None: neither more nor less is better
 
 
-def _score(title: str, key: str, shown: Callable[[float | None], str], lowest: bool) -> _Column:
-    return _Column(title, lambda run: run.score(key), shown, min if lowest else max)
+def _score(metric: Metric) -> _Column:
+    best = min if metric.lower_is_better else max
+    return _Column(metric.words, lambda run: run.score(metric.name), score_of(metric), best)
 
 
-_COLUMNS = (
-    _score("accuracy", "accuracy", percent, False),
-    _score("exact", "exact", percent, False),
-    _score("micro-F1", "micro_f1", decimals, False),
-    _score("macro-F1", "macro_f1", decimals, False),
-    _score("MCC", "mcc", decimals, False),
-    _score("MAE", "mae", decimals, True),
-    _score("RMSE", "rmse", decimals, True),
-    _score("R²", "r2", decimals, False),
-    _score("Spearman", "spearman", decimals, False),
+_COSTS = (
     _Column("time", lambda run: run.seconds, duration, min),
     _Column("documents/s", lambda run: run.documents_per_second, count, max),
     _Column("peak memory", lambda run: run.peak_memory_mb, megabytes, min),
@@ -99,7 +92,10 @@ _COLUMNS = (
 
 def summary(runs: Sequence[RunFacts]) -> Html:
     """Return a row per run; the best of each column stands out where there are several."""
-    columns = [each for each in _COLUMNS if any(each.value(run) is not None for run in runs)]
+    scores = [_score(metric) for metric in metrics_of(runs).values() if metric.reported]
+    columns = [
+        each for each in (*scores, *_COSTS) if any(each.value(run) is not None for run in runs)
+    ]
     best = {column.title: _best(column, runs) for column in columns}
     rows = []
     for run in runs:
@@ -119,7 +115,7 @@ def summary(runs: Sequence[RunFacts]) -> Html:
         "Scores are of documents held out from training."
         if any(r.evaluation for r in runs)
         else "",
-        "Sequence: mean symbols read per document." if columns[-1:] == [_COLUMNS[-1]] else "",
+        "Sequence: mean symbols read per document." if columns[-1:] == [_COSTS[-1]] else "",
     ]
     note = " ".join(filter(None, notes))
     under = element("p", note, class_="note") if note else Html()

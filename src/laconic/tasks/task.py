@@ -95,9 +95,14 @@ class Task(ABC):
     metrics: ClassVar[tuple[Metric, ...]]
     """In the order of tables; one of them is called loss."""
     headline: ClassVar[tuple[str, ...]]
-    """Names of the metrics that people ask for first. The first of them is shown every epoch."""
+    """Names of the metrics that people ask for first; the first is shown of every epoch."""
     answers: ClassVar[type[Answers]] = Answers
     """What metrics are functions of."""
+
+    @classmethod
+    def leading(cls) -> list[Metric]:
+        """Return the metrics of the headline."""
+        return [metric for name in cls.headline for metric in cls.metrics if metric.name == name]
 
     # From labels to numbers.
 

@@ -1,0 +1,119 @@
+"""A new task is one file and its entry in TASKS; a new metric is one entry in its task's file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from laconic import Corpus
+from laconic.cli.evaluate import evaluate
+from laconic.inference.explanation import top_phrases
+from laconic.inference.predictor import Predictor
+from laconic.report import facts_of
+from laconic.report.page import page
+from laconic.tasks import TASKS, Answers, Classification, Metric, Task, labels
+from laconic.training.loop import train
+from laconic.training.run import Run
+from laconic.training.settings import TrainingConfig
+
+# The file of a task, which would be src/laconic/tasks/counts.py.
+
+
+def _loss(answers: Answers) -> float:
+    return float((answers.predicted - answers.targets * answers.outputs[:, 0]).mean())
+
+
+class Counts(Task):
+    """How often something happens (Poisson); a model's output is the logarithm of that."""
+
+    name = "counts"
+    aim = "Prediction of a count"
+    metrics = (
+        Metric(
+            "mae",
+            "mean error",
+            lambda answers: float(np.abs(answers.predicted - answers.targets).mean()),
+            lower_is_better=True,
+        ),
+        Metric("loss", "loss", _loss, lower_is_better=True, reported=False),
+    )
+    headline = ("mae",)
+
+    @classmethod
+    def of(cls, values: Iterable[object]) -> Counts:
+        """Return the task; there is nothing to learn from labels beforehand."""
+        return cls()
+
+    def numbers(self, values: Iterable[object]) -> Any:
+        """Return the counts themselves, float32 [N]."""
+        return labels.numbers(values).astype(np.float32)
+
+    @staticmethod
+    def losses(
+        outputs: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
+    ) -> Tensor:
+        """Return the negative log-likelihoods, but for what no model can change."""
+        return torch.exp(outputs[:, 0]) - targets * outputs[:, 0]
+
+    def decide(self, outputs: Any) -> Any:
+        """Return the expected count of each document, float64 [N]."""
+        return np.exp(np.asarray(outputs, np.float64)[:, 0])
+
+
+# What it takes to use it: its entry in TASKS.
+
+TINY = TrainingConfig(embedding_size=8, width=8, epochs=2, batch_size=8, device="cpu")
+
+
+def test_a_new_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(TASKS, Counts.name, Counts)
+    counts = [1, 2, 3, 4, 5] * 4
+    corpus = Corpus.from_documents(["tick " * count + "tock" for count in counts], counts)
+    corpus.write(tmp_path / "clocks.parquet")
+    trained = train(corpus, TrainingConfig(**vars(TINY) | {"task": "counts"}), tmp_path / "run")
+    assert trained.task == Run.open(tmp_path / "run").task == Counts()
+    for line in trained.history[:-1]:
+        assert line["valid_loss"] == line["valid"]["loss"]
+
+    evaluate(tmp_path / "run", tmp_path / "clocks.parquet", device="cpu", as_json=True)
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["documents"] == 20
+    assert figures["mae"] > 0
+    predictor = Predictor.from_run(tmp_path / "run", "cpu")
+    errors = np.abs(np.array(predictor.predict(corpus)) - counts)
+    assert errors.mean() == pytest.approx(figures["mae"])
+    assert list(top_phrases(predictor, corpus, per_class=3)) == ["higher", "lower"]
+
+    shown = page([facts_of(Run.open(tmp_path / "run"))])
+    assert "Prediction of a count" in shown
+    assert "Mean error on held-out documents" in shown
+
+
+def test_a_new_metric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # In src/laconic/tasks/classification.py this would be an entry of `metrics`.
+    top_two = Metric(
+        "top_two",
+        "among the first two",
+        lambda a: float((a.outputs.argsort(axis=1)[:, -2:] == a.targets[:, None]).any(1).mean()),
+        share=True,
+    )
+    monkeypatch.setattr(Classification, "metrics", (*Classification.metrics, top_two))
+    corpus = Corpus.from_documents(["abab", "xyxy"] * 8, ["letters", "others"] * 8)
+    corpus.write(tmp_path / "corpus.parquet")
+    train(corpus, TINY, tmp_path / "run")
+    evaluate(tmp_path / "run", tmp_path / "corpus.parquet", device="cpu")
+    assert "among the first two  1.0000" in capsys.readouterr().out
+    run = Run.open(tmp_path / "run")
+    assert run.metrics()[0]["valid"]["top_two"] == 1
+    assert "among the first two" in page([facts_of(run)])
