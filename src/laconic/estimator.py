@@ -281,7 +281,8 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
 
     def predict(self, X: DocumentSource) -> npt.NDArray[Any]:
         """Return the class of each document [N], or zeros and ones [N, K] for several labels."""
-        decided = self.task_.decide(self._outputs(X))
+        outputs = self._outputs(X)  # NotFittedError first
+        decided = self.task_.decide(outputs)
         return decided if self.task_.many else np.asarray(self.classes_[decided])
 
 
@@ -309,7 +310,8 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
 
     def predict(self, X: DocumentSource) -> npt.NDArray[np.float64]:
         """Return the number of each document, float64 [N]."""
-        return self.task_.decide(self._outputs(X))
+        outputs = self._outputs(X)
+        return self.task_.decide(outputs)
 
 
 def _check_labels(y: Any) -> None:
