@@ -20,8 +20,8 @@ from laconic.engines import Engine
 from laconic.engines.shards import NothingToDoError, Tally, UnfinishedCorpus
 from laconic.errors import InputError
 from laconic.files import spare_inputs
-from laconic.formats import RawDocuments, RawPart, ReadError, Reject, at_its_row
-from laconic.formats.format import shown
+from laconic.formats import RawDocuments, ReadError, at_its_row
+from laconic.formats.format import RawPart, Reject, shown
 
 __all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
 

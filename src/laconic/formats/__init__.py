@@ -7,19 +7,10 @@ format is one file here and one line of `registry`.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from laconic.formats.format import RawPart, ReadError, ReadOptions, Reject, at_its_row
+    from laconic.formats.format import ReadError, ReadOptions, at_its_row
     from laconic.formats.reading import RawDocuments, read, read_table
 
-__all__ = [
-    "RawDocuments",
-    "RawPart",
-    "ReadError",
-    "ReadOptions",
-    "Reject",
-    "at_its_row",
-    "read",
-    "read_table",
-]
+__all__ = ["RawDocuments", "ReadError", "ReadOptions", "at_its_row", "read", "read_table"]
 
 
 def __getattr__(name: str) -> Any:

@@ -75,7 +75,7 @@ def check_same_columns(file: str, columns: Sequence[str], expected: Sequence[str
     raise ReadError(f"not the columns of the first file: {reason}; read it on its own", file=file)
 
 
-def undecodable(table: pa.Table, names: Iterable[str]) -> dict[int, str]:
+def not_utf8(table: pa.Table, names: Iterable[str]) -> dict[int, str]:
     """Return the rows where one of these columns is not UTF-8, and what is wrong there."""
     bad: dict[int, str] = {}
     for name in names:

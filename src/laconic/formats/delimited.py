@@ -18,7 +18,7 @@ from laconic.formats.columns import (
     check_same_columns,
     choose_columns,
     join_records,
-    undecodable,
+    not_utf8,
     without,
 )
 from laconic.formats.format import (
@@ -184,7 +184,7 @@ class DelimitedReader:
             rejects: list[Reject] = []
         except pa.ArrowInvalid:
             names = [name for name in table.column_names if name != self.text]
-            bad = undecodable(table, names)
+            bad = not_utf8(table, names)
             table, rows, rejects = without(bad, file, table, rows)
             table = table.cast(self.schema)
         if self._options.escapes:

@@ -12,13 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from laconic.formats.columns import (
-    STRINGS,
-    check_same_columns,
-    choose_columns,
-    undecodable,
-    without,
-)
+from laconic.formats.columns import STRINGS, check_same_columns, choose_columns, not_utf8, without
 from laconic.formats.format import FileRows, Format, Layout, ReadError, ReadOptions, Reject
 from laconic.formats.sources import Source, Stream
 
@@ -55,7 +49,7 @@ class _Columns:
         columns = table.columns
         columns[index] = pc.cast(columns[index], self.schema.field(index).type)
         table = pa.Table.from_arrays(columns, schema=self.schema)
-        bad = undecodable(table, self._invalid(table))
+        bad = not_utf8(table, self._invalid(table))
         missing = np.flatnonzero(table.column(self.text).is_null().to_numpy()).tolist()
         bad |= dict.fromkeys(missing, f"no text in column {self.text!r}")
         table, rows, rejects = without(bad, file, table, FileRows.after(row, table).rows)
