@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from benchmarks.machine import program
+
 __all__ = ["ROOT", "Figures", "alone", "keep", "options", "output", "write_pages"]
 
 Figures: TypeAlias = dict[str, Any]
@@ -19,9 +21,8 @@ ROOT = Path(__file__).parent.parent
 
 def options(text: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options of every benchmark; `text` is the module's docstring."""
-    parser = argparse.ArgumentParser(
-        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    how = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(program(), description=text, formatter_class=how)
     parser.add_argument("--quick", action="store_true", help="little data, few rounds")
     parser.add_argument("--json", "--output", type=Path, help="default: a file in build/benchmarks")
     parser.add_argument("--keep", action="store_true", help="write to benchmarks/results instead")

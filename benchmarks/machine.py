@@ -50,13 +50,18 @@ def accelerator() -> str | None:
     return str(torch.cuda.get_device_name())
 
 
-def _command() -> str:
+def program() -> str:
+    """Return the beginning of the command that runs: python -m, and a module."""
     main = getattr(sys.modules["__main__"], "__spec__", None)
     # A process of a pool was begun by no module of its own, and only experiments.paper has pools.
     module = main.name.removesuffix(".__main__") if main else "experiments.paper"
+    return f"python -m {module}"
+
+
+def _command() -> str:
     # Where a machine keeps its folders says nothing to others.
     given = [re.sub(r"(?<![^=])/\S*/", "", each) for each in sys.argv[1:]]
-    return " ".join([f"python -m {module}", *given])
+    return " ".join([program(), *given])
 
 
 def _version(name: str) -> str | None:

@@ -29,11 +29,10 @@ from numpy.typing import NDArray
 
 from benchmarks.command import Figures, keep, options, output
 from benchmarks.machine import describe
-from benchmarks.peer import PeerModel, peer_batch
+from benchmarks.peer import PeerModel
 from benchmarks.shapes import SHAPES, shape
-from benchmarks.steps import PHASES, WAYS, Contestant, Phase, shares
+from benchmarks.steps import PHASES, WAYS, Contestant, Phase, batches_of, shares
 from laconic import Grammars
-from laconic.batching import GrammarDataset, LengthSampler
 from laconic.codecs import CodecName
 from laconic.nn import GrammarModel, ModelConfig
 
@@ -80,22 +79,8 @@ class Data:
         return self._made[size, peer]
 
     def _make(self, size: int, peer: bool) -> tuple[list[Any], float]:
-        dataset = GrammarDataset(self.grammars, self.labels)
-        order = np.random.default_rng(0).permutation(len(self.labels))
-        # Long documents come in smaller batches: none takes much more room than the average.
-        room = int(1.4 * size * dataset.sequence_lengths.mean())
-        sampler: list[list[int]] = list(LengthSampler(dataset.sequence_lengths, size, budget=room))
-        if peer:  # No last batch of few documents.
-            parts = -(-len(order) // size)
-            sampler = [part.tolist() for part in np.array_split(order, parts)]
-
-        def make(rows: list[int]) -> Any:
-            if peer:
-                return peer_batch(self.grammars.take(rows), self.labels[rows])
-            return dataset.batch(rows)
-
         begin = time.perf_counter()
-        made = [make(rows) for rows in sampler]
+        made = batches_of(self.grammars, self.labels, size, peer)
         milliseconds = 1e3 * (time.perf_counter() - begin) / len(made)
         return [batch.pin_memory() if self.cuda else batch for batch in made], milliseconds
 

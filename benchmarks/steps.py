@@ -11,18 +11,19 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import Adam, Optimizer
 
 from benchmarks.command import Figures
-from laconic.batching import Batch
+from benchmarks.peer import peer_batch
+from laconic import Grammars
+from laconic.batching import Batch, GrammarDataset, LengthSampler
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import Captured, captured_inference, captured_training
 
 Phase = Literal["train", "infer"]
 PHASES: tuple[Phase, ...] = ("train", "infer")
-
-
 Step = Callable[[Any], Tensor]
 
 
@@ -59,6 +60,21 @@ def graph(model: GrammarModel, optimizer: Optimizer) -> tuple[Step, Step]:
 # Ways to make a training step of a model and its optimizer, and a prediction; each is a contestant
 # of its own. Both take a batch on the device and do not wait for their result.
 WAYS: dict[str, Callable[[Any, Optimizer], tuple[Step, Step]]] = {"eager": eager, "graph": graph}
+
+
+def batches_of(grammars: Grammars, labels: NDArray[np.int64], size: int, peer: bool) -> list[Any]:
+    """Return batches of at most `size` documents: ours of similar lengths, the peer's random.
+
+    Long documents of ours come in smaller batches: none takes much more room than the average.
+    """
+    if peer:
+        order = np.random.default_rng(0).permutation(len(grammars))
+        parts = np.array_split(order, -(-len(order) // size))  # no last batch of few documents
+        return [peer_batch(grammars.take(rows), labels[rows]) for rows in parts]
+    dataset = GrammarDataset(grammars, labels)
+    room = int(1.4 * size * max(1.0, dataset.sequence_lengths.mean()))
+    sampler = LengthSampler(dataset.sequence_lengths, size, budget=room)
+    return [dataset.batch(rows) for rows in sampler]
 
 
 @dataclass(frozen=True)

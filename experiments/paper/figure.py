@@ -1,6 +1,6 @@
 """Measures the paper's figure: peak memory of a training step against the time of an epoch.
 
-Two ways of doing it, both with dual_gru: the paper's, written plainly (benchmarks/peer.py, random
+Two ways of doing it, both with dual_gru: the paper's, written plainly (benchmarks.peer, random
 batches), and Laconic's (documents of similar length, a budget, CUDA graphs).
 """
 
@@ -13,15 +13,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from benchmarks.peer import PeerModel, peer_batch
+from benchmarks.peer import PeerModel
 from benchmarks.shapes import SHAPES, shape
-from benchmarks.steps import Contestant
+from benchmarks.steps import Contestant, batches_of
 from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic import Grammars
-from laconic.batching import GrammarDataset, LengthSampler
 from laconic.nn import GrammarModel, ModelConfig
 
 __all__ = ["EPOCHS", "SIZES", "measure_figure"]
@@ -33,7 +31,6 @@ WAYS = ("peer", "ours")
 SIZES = {"yelp": (21, 42, 126), "pinyin": (14, 21), "dna": (21, 42, 126), "adfa": (21, 42, 126)}
 # Training documents of an epoch: 80 % of yelp_polarity_part, sogou_pinyin, H3 and adfa_ld.
 EPOCHS = {"yelp": 7_228, "pinyin": 1_920, "dna": 2_150, "adfa": 3_809}
-_ROOM = 1.4  # times an average batch, as in benchmarks/model.py
 _LONG = ("pinyin",)  # a quarter of the documents will do
 
 
@@ -87,7 +84,7 @@ def _measure(
 ) -> Figures:
     peer, size, cuda = point["way"] == "peer", point["batch"], device.type == "cuda"
     classes = SHAPES[point["set"]].classes
-    batches = _batches(grammars, labels, size, peer)
+    batches = batches_of(grammars, labels, size, peer)
     torch.manual_seed(0)
     model: torch.nn.Module
     if peer:
@@ -118,14 +115,3 @@ def _measure(
         "peak_mib": peak / 2**20 if cuda else None,
         "sequence": len(grammars.sequence) / len(grammars),
     }
-
-
-def _batches(grammars: Grammars, labels: Any, size: int, peer: bool) -> list[Any]:
-    dataset = GrammarDataset(grammars, labels)
-    if peer:
-        order = np.random.default_rng(0).permutation(len(grammars))
-        parts = np.array_split(order, -(-len(order) // size))  # no last batch of few documents
-        return [peer_batch(grammars.take(rows), labels[rows]) for rows in parts]
-    room = int(_ROOM * size * max(1.0, dataset.sequence_lengths.mean()))
-    sampler = LengthSampler(dataset.sequence_lengths, size, budget=room)
-    return [dataset.batch(rows) for rows in sampler]
