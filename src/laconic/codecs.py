@@ -64,7 +64,7 @@ class Codec:
     letters: Literal["known", "seen"] = "known"
 
     def __post_init__(self) -> None:
-        if self.name not in CODECS:
+        if self.name not in list(CODECS):  # a file may say anything, even what has no hash
             raise InputError(f"no codec is named {self.name!r}; the names are {', '.join(CODECS)}")
         for option, least in (("min_count", 2), ("max_rules", 0), ("max_expansion", 1)):
             value = getattr(self, option)
