@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cells.hpp"
+#include "first_pairs.hpp"
 #include "letters.hpp"
 #include "pairs.hpp"
 
@@ -80,51 +81,11 @@ private:
     // ---- the pairs of the text ----------------------------------------------------------------------------
 
     void number_first_pairs() {
-        const std::size_t stride = letters_.count() + 1;
-        if (stride * stride <= std::max<std::size_t>(cells_.size() / 2, 1 << 16)) {
-            meet_first_pairs(stride * stride,
-                             [&](std::size_t p) { return at(cells_[p]) * stride + at(cells_[p + 1]); });
-        } else {
-            // Too many letters for a square table: sort the cells by pair, and a pair's slot is its rank.
-            order_.renew(cells_.size() - 1);
-            slots_.renew(cells_.size() - 1);
-            for (std::size_t p = 0; p < order_.size(); ++p) order_[p] = static_cast<std::uint32_t>(p);
-            std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
-                return std::pair(cells_[a], cells_[a + 1]) < std::pair(cells_[b], cells_[b + 1]);
-            });
-            std::size_t slot = 0;
-            for (std::size_t i = 0; i < order_.size(); ++i) {
-                const std::size_t p = order_[i], q = order_[i == 0 ? 0 : i - 1];
-                slot += cells_[p] != cells_[q] || cells_[p + 1] != cells_[q + 1];
-                slots_[p] = static_cast<std::uint32_t>(slot);
-            }
-            meet_first_pairs(slot + 1, [&](std::size_t p) { return std::size_t{slots_[p]}; });
-        }
+        first_pairs_.number(cells_, letters_.count(), pairs_);
         pairs_.keep_frequent(options_.min_count);
         for (std::size_t p = 1; p + 2 < cells_.size(); ++p) cells_.pair(p) = pairs_.renumbered(cells_.pair(p));
         listed_ = short_document();
         if (listed_) list_places(0);
-    }
-
-    template <class SlotOf>
-    void meet_first_pairs(std::size_t slots, SlotOf slot_of) {
-        while (table_.size() < slots) table_.push_back(0);
-        pairs_.clear();
-        pairs_.reserve(std::min(slots, cells_.size()));
-        Roll roll(pairs_);
-        bool overlaps = false;  // whether cell p starts a pair that overlaps the same pair counted at p - 1
-        for (std::size_t p = 1; p + 2 < cells_.size(); ++p) {
-            const Sym left = cells_[p], right = cells_[p + 1];
-            overlaps = left == right && left == cells_[p - 1] && !overlaps;
-            if (overlaps) [[unlikely]]
-                cells_.pair(p) = 0;
-            else
-                cells_.pair(p) = roll.meet(table_[slot_of(p)], left, right, p);
-        }
-        cells_.pair(0) = cells_.pair(cells_.size() - 2) = cells_.pair(cells_.size() - 1) = 0;
-        pairs_.add(roll);
-        // Wiping what was used is cheaper than wiping the table, and leaves it ready for the next document.
-        for (std::size_t id = 1; id < pairs_.size(); ++id) table_[slot_of(pairs_[id].start)] = 0;
     }
 
     // ---- the order of replacement -------------------------------------------------------------------------
@@ -405,10 +366,8 @@ private:
     Buffer<Known> known_;  // by symbol
     Buffer<Id> band_, found_;
 
+    FirstPairs<Sym, Id> first_pairs_;
     bool listed_ = false;
-
-    Buffer<Id> table_;  // by slot; all zero between documents
-    Buffer<std::uint32_t> order_, slots_;
 };
 
 }  // namespace
