@@ -11,9 +11,9 @@
 from typing import TYPE_CHECKING, Any
 
 from laconic import samples
-from laconic.alphabet import Alphabet, AlphabetError
+from laconic.alphabet import Alphabet
 from laconic.codecs import Codec, compress, compress_many
-from laconic.errors import GrammarError
+from laconic.errors import AlphabetError, GrammarError
 from laconic.grammar import Grammar, Grammars
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ __all__ = [
     "alphabet_size_of",
     "arrow_integers",
     "frozen",
+    "gathered",
     "offsets",
     "pairs",
     "row",
@@ -114,3 +115,11 @@ def offsets(values: npt.ArrayLike, name: str, total: int) -> Int64s:
     if falling.any():
         raise GrammarError(f"{name}[{int(falling.argmax()) + 1}] is smaller than the one before it")
     return array
+
+
+def gathered(values: _Array, offsets: Int64s, rows: Int64s) -> tuple[_Array, Int64s]:
+    """Return values[offsets[k]:offsets[k + 1]] for k of `rows`, end to end, and their offsets."""
+    begins, sizes = offsets[rows], offsets[rows + 1] - offsets[rows]
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    places = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], sizes)
+    return values.take(places, axis=0), ends

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 __all__ = [
+    "AlphabetError",
     "GrammarError",
     "InputError",
     "LaconicError",
@@ -56,6 +57,13 @@ class LaconicError(Exception):
 
 class InputError(LaconicError, ValueError):
     """A value, a document or a file that cannot be what it is."""
+
+
+class AlphabetError(InputError):
+    """A document, symbols or JSON that an alphabet cannot read.
+
+    `document` and `position` count from 0, the latter in characters (in bytes for bad UTF-8).
+    """
 
 
 class GrammarError(InputError):

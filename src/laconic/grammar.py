@@ -18,6 +18,7 @@ from laconic.arrays import (
     Int64s,
     alphabet_size_of,
     frozen,
+    gathered,
     offsets,
     pairs,
     row,
@@ -64,7 +65,7 @@ class Grammar:
     @cached_property
     def core(self) -> _core.Grammar:
         """The grammar as the core takes it."""
-        return _core.Grammar(self.alphabet_size, self.rules, self.sequence)
+        return _core.Grammar(*_fields(self))
 
     @property
     def expanded_length(self) -> int:
@@ -184,17 +185,13 @@ class Grammar:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grammar):
             return NotImplemented
-        return (
-            self.alphabet_size == other.alphabet_size
-            and np.array_equal(self.rules, other.rules)
-            and np.array_equal(self.sequence, other.sequence)
-        )
+        return all(map(np.array_equal, _fields(self), _fields(other)))
 
     def __hash__(self) -> int:
         return hash((self.alphabet_size, self.rules.tobytes(), self.sequence.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Grammar, (self.alphabet_size, self.rules, self.sequence)
+        return Grammar, _fields(self)
 
     @cached_property
     def _starts(self) -> Int64s:
@@ -268,10 +265,8 @@ class Grammars:
             raise GrammarError(f"grammars over one alphabet are wanted, these are over {sizes}")
 
         def joined(name: str, array: str) -> Int64s:
-            counts = [
-                np.diff(getattr(part, name, [0, len(getattr(part, array))])) for part in parts
-            ]
-            return np.cumsum(np.concatenate([[0], *counts]), dtype=np.int64)
+            sizes = [np.diff(getattr(part, name, [0, len(getattr(part, array))])) for part in parts]
+            return np.cumsum(np.concatenate([[0], *sizes]), dtype=np.int64)
 
         return trusted_grammars(
             sizes[0],
@@ -284,7 +279,7 @@ class Grammars:
     @cached_property
     def core(self) -> _core.Grammars:
         """The grammars as the core takes them."""
-        return _core.Grammars(*self._fields())
+        return _core.Grammars(*_fields(self))
 
     @cached_property
     def expanded_lengths(self) -> Int64s:
@@ -308,8 +303,8 @@ class Grammars:
         Raises IndexError outside the documents. O(K + rules and symbols taken).
         """
         wanted = row_numbers(rows, len(self))
-        rules, rule_offsets = _gathered(self.rules, self.rule_offsets, wanted)
-        symbols, symbol_offsets = _gathered(self.sequence, self.sequence_offsets, wanted)
+        rules, rule_offsets = gathered(self.rules, self.rule_offsets, wanted)
+        symbols, symbol_offsets = gathered(self.sequence, self.sequence_offsets, wanted)
         return trusted_grammars(self.alphabet_size, rules, rule_offsets, symbols, symbol_offsets)
 
     def __len__(self) -> int:
@@ -343,16 +338,13 @@ class Grammars:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grammars):
             return NotImplemented
-        return all(map(np.array_equal, self._fields(), other._fields()))
+        return all(map(np.array_equal, _fields(self), _fields(other)))
 
     def __hash__(self) -> int:
         return hash((self.alphabet_size, self.rules.tobytes(), self.sequence.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Grammars, self._fields()
-
-    def _fields(self) -> tuple[Any, ...]:
-        return tuple(self.__dict__[field.name] for field in fields(self))
+        return Grammars, _fields(self)
 
     def _slice(self, start: int, stop: int, step: int) -> Grammars:
         if step != 1:
@@ -369,11 +361,8 @@ class Grammars:
         )
 
 
-def _gathered(values: Int32s, offsets: Int64s, rows: Int64s) -> tuple[Int32s, Int64s]:
-    begins, counts = offsets[rows], offsets[rows + 1] - offsets[rows]
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    places = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], counts)
-    return values.take(places, axis=0), ends
+def _fields(grammar: Grammar | Grammars) -> tuple[Any, ...]:
+    return tuple(grammar.__dict__[field.name] for field in fields(grammar))
 
 
 def trusted_grammar(alphabet_size: int, rules: Int32s, sequence: Int32s) -> Grammar:
@@ -387,22 +376,9 @@ def trusted_grammar(alphabet_size: int, rules: Int32s, sequence: Int32s) -> Gram
     return grammar
 
 
-def trusted_grammars(
-    alphabet_size: int,
-    rules: Int32s,
-    rule_offsets: Int64s,
-    sequence: Int32s,
-    sequence_offsets: Int64s,
-) -> Grammars:
-    """As trusted_grammar, for many documents."""
-    core = _core.Grammars(
-        alphabet_size,
-        frozen(rules),
-        frozen(rule_offsets),
-        frozen(sequence),
-        frozen(sequence_offsets),
-    )
-    return grammars_of(core)
+def trusted_grammars(alphabet_size: int, *arrays: npt.NDArray[Any]) -> Grammars:
+    """As trusted_grammar, for many documents; arrays are in the order of the fields of Grammars."""
+    return grammars_of(_core.Grammars(alphabet_size, *map(frozen, arrays)))
 
 
 def grammars_of(core: _core.Grammars) -> Grammars:

@@ -1,11 +1,10 @@
-"""Alphabets: documents (text, bytes or DNA) to terminals, the integers 0..size-1, and back."""
+"""The class Alphabet."""
 
 from __future__ import annotations
 
 import builtins
 import functools
 import json
-import mmap
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,43 +13,35 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from laconic.errors import InputError
+from laconic.alphabet.text import (
+    CODE_POINTS,
+    Document,
+    as_bytes,
+    as_text,
+    code_points,
+    joined_ascii,
+    lower_case,
+    many,
+)
+from laconic.errors import AlphabetError, InputError
 
-__all__ = [
-    "Alphabet",
-    "AlphabetError",
-    "Document",
-    "Symbols",
-    "as_alphabet",
-    "as_bytes",
-    "as_text",
-]
+__all__ = ["Alphabet", "Symbols", "as_alphabet"]
 
-BYTES_LIKE = (bytes, bytearray, memoryview, mmap.mmap)
-Document: TypeAlias = str | bytes | bytearray | memoryview | mmap.mmap
 Symbols: TypeAlias = npt.NDArray[np.integer[Any]]
 
 # Zhang et al. 2015 list 70 characters and the hyphen twice, so one position is never used. It is
 # kept: sizes and weights then agree with other implementations of the list.
 _ZHANG = "abcdefghijklmnopqrstuvwxyz0123456789-,;.!?:'\"/\\|_@#$%^&*~`+-=<>()[]{}\n"
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
-_CODE_POINTS = 0x110000
 _MISSING = 255  # No symbol: only the four letters of DNA refuse a character, so 255 is free.
 _CHUNK = 1 << 16  # Characters looked up at a time: their code points stay in the cache.
-_LONGEST_JSON = 12 * _CODE_POINTS + 1024  # Every character there is, each written as \uXXXX\uXXXX.
+_LONGEST_JSON = 12 * CODE_POINTS + 1024  # Every character there is, each written as \uXXXX\uXXXX.
 _JSON_FIELDS: dict[str, dict[str, type]] = {
     "bytes": {"name": str},
     "zhang": {"name": str},
     "dna": {"name": str, "other": str, "ignore_case": bool},
     "characters": {"name": str, "characters": str, "lowercase": bool},
 }
-
-
-class AlphabetError(InputError):
-    """A document, symbols or JSON that an alphabet cannot read.
-
-    `document` and `position` count from 0, the latter in characters (in bytes for bad UTF-8).
-    """
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,10 +111,10 @@ class Alphabet:
         """
         if (max_size is not None and max_size < 1) or min_count < 1:
             raise InputError(f"{max_size=} and {min_count=} must be at least 1")
-        counts = np.zeros(_CODE_POINTS, np.int64)
-        for number, document in enumerate(_several(texts, "learn")):
-            codes = _code_points(as_text(document, number))
-            np.add.at(counts, _lowercase()[codes] if lowercase else codes, 1)
+        counts = np.zeros(CODE_POINTS, np.int64)
+        for number, document in enumerate(many(texts, "learn")):
+            codes = code_points(as_text(document, number))
+            np.add.at(counts, lower_case()[codes] if lowercase else codes, 1)
         counts[0xD800:0xE000] = counts[ord(_UNKNOWN)] = 0
         found = np.flatnonzero(counts >= min_count)
         ranked = found[np.argsort(-counts[found], kind="stable")].tolist()
@@ -172,8 +163,8 @@ class Alphabet:
         Document k is symbols[offsets[k]:offsets[k + 1]]. Read-only; costs and errors as encode's,
         the errors with the number of the document, from 0.
         """
-        documents = list(_several(documents, "encode_many"))
-        if self.characters is None and (joined := _joined_ascii(documents)) is not None:
+        documents = list(many(documents, "encode_many"))
+        if self.characters is None and (joined := joined_ascii(documents)) is not None:
             return np.frombuffer(joined.encode(), np.uint8), _offsets(documents)
         numbered = enumerate(documents)
         if self.characters is None:
@@ -207,7 +198,7 @@ class Alphabet:
         UTF-8.
         """
         if self.characters is not None:
-            codes = _code_points(self.characters)[self._checked(symbols)]
+            codes = code_points(self.characters)[self._checked(symbols)]
             return codes.tobytes().decode("utf-32-le")
         data = self.decode_bytes(symbols)
         try:
@@ -262,7 +253,7 @@ class Alphabet:
 
     @classmethod
     def _of(cls, characters: str, lowercase: bool) -> Alphabet:
-        if len(characters) > _CODE_POINTS:
+        if len(characters) > CODE_POINTS:
             raise AlphabetError(f"characters: {len(characters)} are more than Unicode has")
         seen: set[str] = set()
         for position, character in enumerate(characters):
@@ -280,7 +271,7 @@ class Alphabet:
         symbols = np.empty(len(text), self.dtype)
         for start in range(0, len(text), _CHUNK):
             chunk = slice(start, start + _CHUNK)
-            symbols[chunk] = table.take(_code_points(text[chunk]))
+            symbols[chunk] = table.take(code_points(text[chunk]))
         symbols.flags.writeable = False
         self._refuse_missing(symbols, lambda index: text[index], offsets)
         return symbols
@@ -337,27 +328,14 @@ def as_alphabet(alphabet: str | Alphabet) -> Alphabet:
 @functools.lru_cache(maxsize=8)
 def _symbol_table(alphabet: Alphabet) -> Symbols:
     # Kept outside the alphabet, so that pickles sent to workers stay small.
-    codes = _code_points(alphabet.characters or "")
+    codes = code_points(alphabet.characters or "")
     if alphabet.ignore_case:
-        codes = _lowercase()[codes]
+        codes = lower_case()[codes]
     other = _MISSING if alphabet.other is None else alphabet.other
-    table: Symbols = np.full(_CODE_POINTS, other, alphabet.dtype)
+    table: Symbols = np.full(CODE_POINTS, other, alphabet.dtype)
     # Backwards, so that the first of two equal characters wins.
     table[codes[::-1]] = np.arange(alphabet.size)[::-1]
-    return table[_lowercase()] if alphabet.ignore_case else table
-
-
-@functools.cache
-def _lowercase() -> npt.NDArray[np.uint32]:
-    # str.lower would break the offsets: it turns U+0130 into two characters, of which we take the
-    # first. Unicode has no case beyond its first two planes.
-    lower = np.arange(_CODE_POINTS, dtype=np.uint32)
-    lower[:0x20000] = [ord(chr(code).lower()[0]) for code in range(0x20000)]
-    return lower
-
-
-def _code_points(text: str) -> npt.NDArray[np.uint32]:
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+    return table[lower_case()] if alphabet.ignore_case else table
 
 
 def _offsets(parts: Sequence[Sized]) -> npt.NDArray[np.int64]:
@@ -365,49 +343,6 @@ def _offsets(parts: Sequence[Sized]) -> npt.NDArray[np.int64]:
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     offsets.flags.writeable = False
     return offsets
-
-
-def _joined_ascii(documents: list[Document]) -> str | None:
-    # Most text is ASCII, which is UTF-8 as it stands: encoding it whole takes half the time.
-    try:
-        joined = "".join(documents)  # type: ignore[arg-type]
-    except TypeError:  # not all are str
-        return None
-    return joined if joined.isascii() else None
-
-
-def _several(documents: Iterable[Document], caller: str) -> Iterable[Document]:
-    if isinstance(documents, (str, *BYTES_LIKE)):
-        one = type(documents).__name__
-        raise TypeError(f"{caller} takes many documents, not one {one}; pass [document]")
-    return documents
-
-
-def as_bytes(document: Document, number: int | None) -> bytes:
-    """Return a document as bytes, text as UTF-8; AlphabetError with its number if not so."""
-    if isinstance(document, str):
-        try:
-            return document.encode()
-        except UnicodeEncodeError as error:
-            reason = f"{document[error.start]!r} is a lone surrogate, which UTF-8 cannot hold; "
-            reason += 'replace it, e.g. with text.encode("utf-8", "replace")'
-            raise AlphabetError(reason, document=number, position=error.start) from None
-    if isinstance(document, BYTES_LIKE):
-        return bytes(document)
-    which = "a document" if number is None else f"document {number}"
-    raise TypeError(f"{which} must be str or bytes, not {type(document).__name__}")
-
-
-def as_text(document: Document, number: int | None) -> str:
-    """Return a document as text, bytes read as UTF-8; AlphabetError with its number if not so."""
-    if isinstance(document, str):
-        return document
-    try:
-        return as_bytes(document, number).decode()
-    except UnicodeDecodeError as error:
-        reason = f"byte {error.object[error.start]:#04x} is not UTF-8 ({error.reason}); pass text, "
-        reason += 'e.g. data.decode("latin-1"), or use Alphabet.bytes()'
-        raise AlphabetError(reason, document=number, position=error.start) from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
