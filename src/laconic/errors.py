@@ -15,6 +15,7 @@ __all__ = [
     "MissingPackageError",
     "NoDocumentError",
     "OutOfMemoryError",
+    "VersionError",
     "needs",
 ]
 
@@ -68,6 +69,10 @@ class AlphabetError(InputError):
 
 class GrammarError(InputError):
     """Arrays that are no grammar, or documents that cannot become one; the core raises it, too."""
+
+
+class VersionError(InputError):
+    """A file that another version of Laconic can read, but not this one; says which."""
 
 
 class NoDocumentError(LaconicError, IndexError):

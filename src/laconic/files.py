@@ -17,12 +17,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from laconic.errors import InputError
+from laconic.errors import InputError, VersionError
 
 __all__ = [
     "PARTIAL",
     "append_line",
     "check_output",
+    "check_version",
     "local_path",
     "locked",
     "move",
@@ -116,6 +117,26 @@ def read_json(path: AnyPath, most: int = 1 << 26) -> Any:
         raise InputError("it is nested too deeply") from None
     except ValueError as error:
         raise InputError(str(error)) from None
+
+
+def check_version(version: object, known: int) -> None:
+    """Raise VersionError for a format version that is later than the last that is known.
+
+    InputError, if there can be no such version.
+
+    >>> check_version(3, known=2)
+    Traceback (most recent call last):
+        ...
+    laconic.errors.VersionError: a later Laconic wrote it, in format version 3; this one reads \
+versions up to 2: upgrade Laconic
+    """
+    if type(version) is not int or version < 1:
+        raise InputError(f"there is no format version {version!r:.20}")
+    if version > known:
+        raise VersionError(
+            f"a later Laconic wrote it, in format version {version}; this one reads versions up to "
+            f"{known}: upgrade Laconic"
+        )
 
 
 def move(new: Path, path: Path) -> None:

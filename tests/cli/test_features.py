@@ -273,7 +273,6 @@ def test_what_is_no_vectorizer(tmp_path: Path) -> None:
         "{",
         [1],
         {},
-        fields | {"version": 2},
         fields | {"laconic": "corpus"},
         fields | {"ngrams": "abc"},
         fields | {"ngrams": [1, 2]},

@@ -115,7 +115,7 @@ def test_rows_are_chosen_by_pattern() -> None:
         (SMOKE.replace("kjv", "iliad"), "no data set 'iliad'"),
         (SMOKE.replace("epochs = 2", "epoch = 2"), "did you mean 'epochs'"),
         (SMOKE + "\n[only.iliad]\nepochs = 3", "is for no set of the file"),
-        (SMOKE + "\n[only.kjv]\nepochs = 0", "epochs must be from 1"),
+        (SMOKE + "\n[only.kjv]\nepochs = 0", "epochs must be an integer from 1"),
         (
             WITHOUT_LOCAL,
             r"grc_ngrams-repair reads .* the group bad needs a table \[local\]",
@@ -124,7 +124,7 @@ def test_rows_are_chosen_by_pattern() -> None:
             SMOKE.replace("local_size = 4", "epochs = 4"),
             r"no 'epochs' in \[local\]; there",
         ),
-        (SMOKE.replace("local_size = 4", "local_size = 0"), "local_size must be from 1"),
+        (SMOKE.replace("local_size = 4", "local_size = 0"), "local_size must be an integer from 1"),
         (SMOKE.replace("local_ngrams = 3\n", ""), r"\[local\] needs local_ngrams, 1 or more"),
         ("local = 3\n" + WITHOUT_LOCAL, "bad.toml"),
         ("title = [", "bad.toml"),

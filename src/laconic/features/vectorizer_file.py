@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from laconic.alphabet import Alphabet
 from laconic.codecs import Codec, as_codec
-from laconic.errors import InputError
+from laconic.errors import InputError, VersionError
 from laconic.features.vectorizer import GrammarVectorizer
-from laconic.files import read_json, write_text
+from laconic.files import check_version, read_json, write_text
 from laconic.ngrams import Vocabulary
 
 __all__ = ["load_vectorizer", "save_vectorizer"]
@@ -58,9 +58,12 @@ def load_vectorizer(path: str | os.PathLike[str], threads: int | None = None) ->
     """Return the vectorizer that save_vectorizer wrote; ValueError with the file if it is none."""
     try:
         fields = read_json(path, _MOST)
-        if fields["laconic"] != "vectorizer" or fields["version"] != _VERSION:
-            raise InputError(f"it is {fields['laconic']!r} of version {fields['version']!r}")
+        if fields["laconic"] != "vectorizer":
+            raise InputError(f"it is {fields['laconic']!r:.100}")
+        check_version(fields["version"], _VERSION)
         return _restored(fields, threads)
+    except VersionError as error:
+        raise VersionError(error.reason, file=str(path)) from None
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else error
         raise InputError(

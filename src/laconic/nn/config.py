@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from laconic.errors import InputError
+from laconic.ngrams import HASHES
 from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.tasks import TASKS
@@ -84,6 +85,27 @@ class ModelSettings:
         0.0, "Share of a document's n-grams left out while training.", 0, below=1
     )
 
+    @property
+    def reads_sequences(self) -> bool:
+        """Whether there are a composer and a sequence model."""
+        return self.model != "ngram"
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The hashes, of laconic.ngrams.HASHES, that decide which row of a table is whose."""
+        counts = self.model != "sequence"
+        used = {
+            "ngrams": counts,
+            "phrases": counts and self.phrases > 0,
+            "in_place": self.reads_sequences and self.local_ngrams > 0,
+            "identity": self.reads_sequences and self.identity_buckets > 0,
+        }
+        return {name: HASHES[name] for name, is_used in used.items() if is_used}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields."""
+        return asdict(self)
+
 
 @dataclass(frozen=True)
 class ModelConfig(ModelSettings):
@@ -134,11 +156,6 @@ class ModelConfig(ModelSettings):
         return self.composer == "grc" if self.length_input is None else self.length_input
 
     @property
-    def reads_sequences(self) -> bool:
-        """Whether there are a composer and a sequence model."""
-        return self.model != "ngram"
-
-    @property
     def counted(self) -> HashedCounter | None:
         """What batches must count for the model, if anything."""
         if self.model == "sequence":
@@ -151,10 +168,6 @@ class ModelConfig(ModelSettings):
         if not self.local_ngrams or not self.reads_sequences:
             return None
         return NgramPlacer(self.local_ngrams, self.local_buckets)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields."""
-        return asdict(self)
 
     @classmethod
     def from_json(cls, data: object) -> ModelConfig:

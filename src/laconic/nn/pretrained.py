@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from huggingface_hub import ModelCard, hf_hub_download
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from laconic.files import read_json, together
-from laconic.nn.config import ModelConfig, ModelError
+from laconic.errors import VersionError
+from laconic.files import check_version, read_json, together
+from laconic.nn.config import ModelConfig, ModelError, ModelSettings
 
-__all__ = ["Files", "card", "find", "read_config", "read_weights", "save_tensors", "write"]
+__all__ = [
+    "VERSION",
+    "Files",
+    "card",
+    "find",
+    "from_file",
+    "read_config",
+    "read_weights",
+    "save_tensors",
+    "to_file",
+    "write",
+]
+
+VERSION = 1
+"""Of the format of models and runs: FORMAT.md."""
 
 _CONFIG, _WEIGHTS, _CARD = "config.json", "model.safetensors", "README.md"
 _LARGEST_CONFIG = 1 << 20
+# What files rest on that do not say it: they are of before there were others.
+_FIRST_HASHES = {
+    "ngrams": "murmur3-32.1",
+    "phrases": "polynomial-64-modulo.1",
+    "in_place": "polynomial-64-scale.1",
+    "identity": "polynomial-64.1",
+}
+Config = TypeVar("Config", bound=ModelSettings)
 
 
 class Files(NamedTuple):
@@ -44,10 +67,40 @@ def find(folder: str | os.PathLike[str], **download: Any) -> Files:
     return Files(*(Path(hf_hub_download(name, each, **download)) for each in (_CONFIG, _WEIGHTS)))
 
 
+def to_file(config: ModelSettings) -> dict[str, Any]:
+    """Return a config as files have it: with the format's version, and the hashes it rests on."""
+    return {"version": VERSION, "hashes": config.hashes, **config.to_json()}
+
+
+def from_file(data: object, read: Callable[[object], Config]) -> Config:
+    """Return the config that `read` makes of what to_file gave.
+
+    VersionError, with the cure, for what is of a later version, or rests on other hashes.
+    """
+    if not isinstance(data, dict):
+        return read(data)
+    fields: dict[str, Any] = {"version": 1, "hashes": {}} | data
+    check_version(fields.pop("version"), VERSION)
+    hashes = fields.pop("hashes")
+    if not isinstance(hashes, dict):
+        raise ModelError(f"hashes must be an object, not {hashes!r:.100}")
+    config = read(fields)
+    for of, name in config.hashes.items():
+        made_with = hashes.get(of, _FIRST_HASHES[of])
+        if made_with != name:
+            raise VersionError(
+                f"its tables of {of} rest on the hash {made_with!r:.100}, and this Laconic has "
+                f"{name!r}: use the Laconic that wrote it, or train again"
+            )
+    return config
+
+
 def read_config(path: Path) -> ModelConfig:
     """Return the config in a file; ModelError with the file if it is none."""
     try:
-        return ModelConfig.from_json(read_json(path, _LARGEST_CONFIG))
+        return from_file(read_json(path, _LARGEST_CONFIG), ModelConfig.from_json)
+    except VersionError as error:
+        raise ModelError(error.reason, file=str(path)) from None
     except ValueError as error:
         raise ModelError(f"{path} is no model's config: {error}") from None
 
@@ -91,7 +144,7 @@ def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
     with together(folder) as new:
         parameters = sum(each.numel() for each in model.parameters())
         (new / _CARD).write_text(str(card(config, parameters)), "utf-8")
-        (new / _CONFIG).write_text(json.dumps(config.to_json(), indent=2) + "\n", "utf-8")
+        (new / _CONFIG).write_text(json.dumps(to_file(config), indent=2) + "\n", "utf-8")
         save_tensors(model.state_dict(), new / _WEIGHTS)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from laconic.alphabet import Alphabet
 from laconic.codecs import Codec
-from laconic.errors import InputError
-from laconic.files import PARTIAL, local_path, read_json, write_json
+from laconic.errors import InputError, VersionError
+from laconic.files import PARTIAL, check_version, local_path, read_json, write_json
 from laconic.nn import GrammarModel
+from laconic.nn.pretrained import VERSION, from_file, to_file
 from laconic.tasks import Task, task_from_json
 from laconic.training.checkpoint import Checkpoints
 from laconic.training.settings import TrainingConfig
@@ -59,15 +60,18 @@ class Run:
             raise RunError(f"{folder} {what} a run: config.json is missing")
         path = folder / "config.json"
         try:
-            config = TrainingConfig.from_json(read_json(path))
+            config = from_file(read_json(path), TrainingConfig.from_json)
             path = folder / "about.json"
             about = read_json(path)
+            check_version(about.get("version", 1), VERSION)
             task = task_from_json(about["labels"])
             codec = Codec(**about["codec"])
             alphabet = Alphabet.from_json(json.dumps(about["alphabet"]))
         except FileNotFoundError:
             raise RunError(f"{folder} is no whole run: {path.name} is missing") from None
-        except (ValueError, TypeError, KeyError) as error:
+        except VersionError as error:
+            raise RunError(error.reason, file=str(path)) from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RunError(f"{path} is damaged: {error}") from None
         return cls(folder, config, task, codec, alphabet, about)
 
@@ -83,8 +87,8 @@ class Run:
             if name.removeprefix(".").removesuffix(PARTIAL) not in _OURS:
                 raise RunError(f"{folder} holds {name}, and no run; choose another folder")
         # The config comes last: it makes the folder a run.
-        write_json(folder / "about.json", about)
-        write_json(folder / "config.json", config.to_json())
+        write_json(folder / "about.json", {"version": VERSION, **about})
+        write_json(folder / "config.json", to_file(config))
         return cls.open(folder)
 
     @property
