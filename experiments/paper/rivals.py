@@ -33,7 +33,7 @@ MOST_FEATURES = 300_000
 NEAREST_TRAIN, NEAREST_TEST, NEIGHBOURS = 1_000, 200, 3
 
 
-class _Task:
+class _Problem:
     """One data set, labels as numbers, and what the settings of trained models hold out."""
 
     def __init__(
@@ -45,24 +45,24 @@ class _Task:
             seed,
             DATASETS[dataset].alphabet,
         )
-        self.labels = Classification.of(train.labels)
-        targets: Ints = self.labels.numbers(train.labels)
-        fit, valid = split(self.labels, targets, config.holdout, seed)
+        self.task = Classification.of(train.labels)
+        targets: Ints = self.task.numbers(train.labels)
+        fit, valid = split(self.task, targets, config.holdout, seed)
         self.parts = [[train.documents[i] for i in rows.tolist()] for rows in (fit, valid)]
         self.parts.append(test.documents)
-        self.targets = [targets[fit], targets[valid], self.labels.numbers(test.labels)]
+        self.targets = [targets[fit], targets[valid], self.task.numbers(test.labels)]
 
 
-def words(task: _Task) -> tuple[Scores, Figures]:
+def words(problem: _Problem) -> tuple[Scores, Figures]:
     """Words and pairs of words, TF-IDF, logistic regression; of traces, calls are the words."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    tokens = {"token_pattern": r"\S+"} if task.kind == "traces" else {}
+    tokens = {"token_pattern": r"\S+"} if problem.kind == "traces" else {}
     made = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2, **tokens)
-    return _logistic(task, made)
+    return _logistic(problem, made)
 
 
-def characters(task: _Task) -> tuple[Scores, Figures]:
+def characters(problem: _Problem) -> tuple[Scores, Figures]:
     """All 1 to 5 characters, TF-IDF, logistic regression."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -74,60 +74,62 @@ def characters(task: _Task) -> tuple[Scores, Figures]:
         max_features=MOST_FEATURES,
         dtype=np.float32,
     )
-    return _logistic(task, made)
+    return _logistic(problem, made)
 
 
-def linear(task: _Task) -> tuple[Scores, Figures]:
+def linear(problem: _Problem) -> tuple[Scores, Figures]:
     """The n-grams that ngram rows count, by GrammarVectorizer: TF-IDF, logistic regression."""
     from laconic import GrammarVectorizer
 
     made = GrammarVectorizer(
-        (1, task.config.ngrams),
-        alphabet=task.alphabet,
+        (1, problem.config.ngrams),
+        alphabet=problem.alphabet,
         sublinear_tf=True,
         min_df=2,
-        max_features=task.config.ngram_buckets,
+        max_features=problem.config.ngram_buckets,
         dtype=np.float32,
     )
     # Where there are far more n-grams than documents, it is sooner done; on DNA it would not end.
-    scores, more = _logistic(task, made, dual=task.kind == "text")
-    return scores, {"letters": task.config.ngrams, **more}
+    scores, more = _logistic(problem, made, dual=problem.kind == "text")
+    return scores, {"letters": problem.config.ngrams, **more}
 
 
-def kmers(task: _Task) -> tuple[Scores, Figures]:
+def kmers(problem: _Problem) -> tuple[Scores, Figures]:
     """Counts of all 3 to 5 letters, ridge regression on the classes."""
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.linear_model import RidgeClassifier
 
     counts = CountVectorizer(analyzer="char", ngram_range=(3, 5), lowercase=False, dtype=np.float32)
-    return _best(task, counts, [(a, RidgeClassifier(alpha=a, solver="sparse_cg")) for a in RIDGES])
+    return _best(
+        problem, counts, [(a, RidgeClassifier(alpha=a, solver="sparse_cg")) for a in RIDGES]
+    )
 
 
-def nearest(task: _Task) -> tuple[Scores, Figures]:
+def nearest(problem: _Problem) -> tuple[Scores, Figures]:
     """The majority of the three nearest documents by gzip (Jiang et al. 2023), on a subset.
 
     Every pair is compressed, so a thousand training documents and 200 of the test have to do.
     """
-    rng = np.random.default_rng([task.seed, 0x6219])
-    sizes = min(NEAREST_TRAIN, len(task.parts[0])), min(NEAREST_TEST, len(task.parts[2]))
-    known = rng.permutation(len(task.parts[0]))[: sizes[0]]
-    asked = np.sort(rng.permutation(len(task.parts[2]))[: sizes[1]])
-    texts = [task.parts[0][i].encode() for i in known.tolist()]
+    rng = np.random.default_rng([problem.seed, 0x6219])
+    sizes = min(NEAREST_TRAIN, len(problem.parts[0])), min(NEAREST_TEST, len(problem.parts[2]))
+    known = rng.permutation(len(problem.parts[0]))[: sizes[0]]
+    asked = np.sort(rng.permutation(len(problem.parts[2]))[: sizes[1]])
+    texts = [problem.parts[0][i].encode() for i in known.tolist()]
     own = np.array([_size(text) for text in texts], np.float64)
-    scores = np.zeros((len(asked), task.labels.outputs))
+    scores = np.zeros((len(asked), problem.task.outputs))
     for row, place in enumerate(asked.tolist()):
-        text = task.parts[2][place].encode()
+        text = problem.parts[2][place].encode()
         alone = _size(text)
         both = np.array([_size(text + b" " + other) for other in texts], np.float64)
         distances = (both - np.minimum(alone, own)) / np.maximum(alone, own)
         for order, near in enumerate(np.argsort(distances, kind="stable")[:NEIGHBOURS].tolist()):
             # Ties go to the class of the nearest.
-            scores[row, task.targets[0][known[near]]] += 1 - 0.01 * order
-    task.targets[2] = task.targets[2][asked]
+            scores[row, problem.targets[0][known[near]]] += 1 - 0.01 * order
+    problem.targets[2] = problem.targets[2][asked]
     return scores, {"train_documents": sizes[0], "test_documents": sizes[1]}
 
 
-RIVALS: dict[str, Callable[[_Task], tuple[Scores, Figures]]] = {
+RIVALS: dict[str, Callable[[_Problem], tuple[Scores, Figures]]] = {
     "rival_words": words,
     "rival_chars": characters,
     "rival_kmers": kmers,
@@ -173,9 +175,9 @@ def run_rival(dataset: str, name: str, seed: int, group: Group) -> Figures:
     train, test = documents(dataset, group.longest)
     began = time.perf_counter()
     config = resolve(group.preset, group.settings_of(dataset))
-    task = _Task(dataset, train, test, seed, config)
-    scores, more = RIVALS[name](task)
-    tested = task.labels.evaluate(scores, task.targets[2])
+    problem = _Problem(dataset, train, test, seed, config)
+    scores, more = RIVALS[name](problem)
+    tested = problem.task.evaluate(scores, problem.targets[2])
     return {
         "dataset": dataset,
         "method": name,
@@ -187,29 +189,31 @@ def run_rival(dataset: str, name: str, seed: int, group: Group) -> Figures:
     }
 
 
-def _logistic(task: _Task, vectorizer: Any, dual: bool = False) -> tuple[Scores, Figures]:
+def _logistic(problem: _Problem, vectorizer: Any, dual: bool = False) -> tuple[Scores, Figures]:
     """Return the best of some strengths; `dual` finds the same weights of two classes sooner."""
     from sklearn.linear_model import LogisticRegression
 
     options: dict[str, Any] = {"solver": "lbfgs"}
-    if task.labels.outputs == 2:
+    if problem.task.outputs == 2:
         options = {"solver": "liblinear", "dual": dual}
     models = [(c, LogisticRegression(C=c, max_iter=300, **options)) for c in STRENGTHS]
-    return _best(task, vectorizer, models)
+    return _best(problem, vectorizer, models)
 
 
-def _best(task: _Task, vectorizer: Any, models: list[tuple[float, Any]]) -> tuple[Scores, Figures]:
+def _best(
+    problem: _Problem, vectorizer: Any, models: list[tuple[float, Any]]
+) -> tuple[Scores, Figures]:
     """Return the test scores of the model that is best on the held-out part."""
-    fit = vectorizer.fit_transform(task.parts[0])
-    valid, test = (vectorizer.transform(part) for part in task.parts[1:])
+    fit = vectorizer.fit_transform(problem.parts[0])
+    valid, test = (vectorizer.transform(part) for part in problem.parts[1:])
     best, found = -1.0, None
     for strength, model in models:
-        model.fit(fit, task.targets[0])
-        accuracy = float((model.predict(valid) == task.targets[1]).mean())
+        model.fit(fit, problem.targets[0])
+        accuracy = float((model.predict(valid) == problem.targets[1]).mean())
         if accuracy > best:
             best, found = accuracy, (strength, model)
     assert found is not None
-    scores = np.zeros((test.shape[0], task.labels.outputs))
+    scores = np.zeros((test.shape[0], problem.task.outputs))
     scores[np.arange(len(scores)), found[1].predict(test)] = 1
     more = {"features": int(fit.shape[1]), "strength": found[0], "valid_accuracy": best}
     return scores, more

@@ -19,7 +19,7 @@ from experiments.paper.drawing import draw_memory, fixed_memory
 from experiments.paper.figure import measure_figure
 from experiments.paper.printed import DNA
 from experiments.paper.results import about, find_row, read, rows_in, write
-from experiments.paper.rivals import _Task, run_rivals
+from experiments.paper.rivals import _Problem, run_rivals
 from experiments.paper.table import NAMES, Results, compared
 from experiments.paper.training import run_row, run_rows
 from laconic.training.holdout import divide
@@ -152,8 +152,8 @@ def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
     for seed, found in parts.items():
         assert all(each == found[0] for each in found)
         source_texts, test = documents("bacteria", 100)
-        task = _Task("bacteria", source_texts, test, seed, config)
-        assert task.parts[1] == [source_texts.documents[i] for i in found[0]]
+        problem = _Problem("bacteria", source_texts, test, seed, config)
+        assert problem.parts[1] == [source_texts.documents[i] for i in found[0]]
     assert parts[0][0] != parts[1][0]
 
 

@@ -26,22 +26,27 @@ def test_what_labels_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "task", "told"),
+    ("values", "task", "document", "told"),
     [
-        (["a", None], "auto", "document 1: there is no label"),
-        ([1.0, float("nan")], "auto", "document 1: there is no label"),
-        ([1.0, float("inf")], "auto", "document 1: the label is inf"),
-        (["a", "b"], "regression", "document 0: the label is 'a', but should be a number"),
-        ([b"a"], "auto", "document 0: a label is of type bytes"),
-        ([["a"], "b"], "auto", "document 1: the label is a str"),
-        ([1.5], "classification", "type float"),
-        ([[], []], "auto", "is empty"),
-        ([], "auto", "no documents"),
+        (["a", None], "auto", 1, "there is no label"),
+        ([1.0, float("nan")], "auto", 1, "there is no label"),
+        ([1.0, float("inf")], "auto", 1, "the label is inf"),
+        (["a", "b"], "regression", 0, "the label is 'a', but should be a number"),
+        ([b"a"], "auto", 0, "a label is of type bytes"),
+        ([["a"], "b"], "auto", 1, "the label is a str"),
+        ([1.5], "classification", 0, "type float"),
+        ([[], []], "auto", None, "is empty"),
+        ([], "auto", None, "no documents"),
+        (["a", "a"], "auto", None, "every document is of class 'a'; two are needed"),
+        (["a"], "poetry", None, "no task 'poetry': classification, multilabel, regression or auto"),
     ],
 )
-def test_labels_that_cannot_be_learned(values: list[object], task: str, told: str) -> None:
-    with pytest.raises(LabelError, match=told):
+def test_labels_that_cannot_be_learned(
+    values: list[object], task: str, document: int | None, told: str
+) -> None:
+    with pytest.raises(LabelError, match=told) as caught:
         task_of(values, task)
+    assert caught.value.document == document
 
 
 @pytest.mark.parametrize(

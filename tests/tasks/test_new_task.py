@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
-import torch
 from torch import Tensor
 
 from laconic import Corpus
@@ -18,16 +18,12 @@ from laconic.inference.explanation import top_phrases
 from laconic.inference.predictor import Predictor
 from laconic.report import facts_of
 from laconic.report.page import page
-from laconic.tasks import TASKS, Answers, Classification, Metric, Task, labels
+from laconic.tasks import TASKS, Classification, Metric, Task, labels
 from laconic.training.loop import train
 from laconic.training.run import Run
 from laconic.training.settings import TrainingConfig
 
-# The file of a task, which would be src/laconic/tasks/counts.py.
-
-
-def _loss(answers: Answers) -> float:
-    return float((answers.predicted - answers.targets * answers.outputs[:, 0]).mean())
+# What would be a file of laconic.tasks: docs/extending.md quotes it.
 
 
 class Counts(Task):
@@ -42,16 +38,24 @@ class Counts(Task):
             lambda answers: float(np.abs(answers.predicted - answers.targets).mean()),
             lower_is_better=True,
         ),
-        Metric("loss", "loss", _loss, lower_is_better=True, reported=False),
+        Metric(
+            "loss",
+            "loss",
+            lambda answers: float(
+                (answers.predicted - answers.targets * answers.outputs[:, 0]).mean()
+            ),
+            lower_is_better=True,
+            reported=False,
+        ),
     )
     headline = ("mae",)
 
     @classmethod
     def of(cls, values: Iterable[object]) -> Counts:
-        """Return the task; there is nothing to learn from labels beforehand."""
+        """Return the task; nothing needs to be known of the labels beforehand."""
         return cls()
 
-    def numbers(self, values: Iterable[object]) -> Any:
+    def numbers(self, values: Iterable[object]) -> npt.NDArray[np.float32]:
         """Return the counts themselves, float32 [N]."""
         return labels.numbers(values).astype(np.float32)
 
@@ -59,10 +63,10 @@ class Counts(Task):
     def losses(
         outputs: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
     ) -> Tensor:
-        """Return the negative log-likelihoods, but for what no model can change."""
-        return torch.exp(outputs[:, 0]) - targets * outputs[:, 0]
+        """Return negative log-likelihoods, without the part that no model can change."""
+        return outputs[:, 0].exp() - targets * outputs[:, 0]
 
-    def decide(self, outputs: Any) -> Any:
+    def decide(self, outputs: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Return the expected count of each document, float64 [N]."""
         return np.exp(np.asarray(outputs, np.float64)[:, 0])
 
@@ -96,6 +100,11 @@ def test_a_new_task(
     shown = page([facts_of(Run.open(tmp_path / "run"))])
     assert "Prediction of a count" in shown
     assert "Mean error on held-out documents" in shown
+
+
+def test_the_page_quotes_it() -> None:
+    page = Path(__file__).parents[2] / "docs" / "extending.md"
+    assert inspect.getsource(Counts) in page.read_text("utf-8")
 
 
 def test_a_new_metric(

@@ -31,7 +31,9 @@ __all__ = [
 ]
 
 TASKS: dict[str, type[Task]] = {
-    each.name: each for each in (Classification, Multilabel, Regression)
+    Classification.name: Classification,
+    Multilabel.name: Multilabel,
+    Regression.name: Regression,
 }
 _MOST_CLASSES = 1 << 20
 

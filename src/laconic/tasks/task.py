@@ -79,6 +79,7 @@ class Task(ABC):
     """Sorted: numbers, then texts; the model has an output for each. Empty for numbers."""
     mean: float = 0.0
     std: float = 1.0
+    """Of numbers that are learned standardised; an explained value is outputs * std + mean."""
 
     name: ClassVar[str]
     """In settings and files."""
