@@ -1,6 +1,7 @@
 """The command line, as a user would type it."""
 
 import gzip
+import io
 import json
 import lzma
 import os
@@ -9,11 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from laconic import Corpus, samples
 from laconic.cli import app
+from laconic.cli.progress import Bar
 from laconic.errors import LaconicError
 
 
@@ -158,6 +161,13 @@ def test_an_alphabet_of_the_input(tmp_path: Path) -> None:
     other = tmp_path / "d.parquet"
     laconic("compress", tmp_path / "in.txt", "-o", other, "--alphabet", tmp_path / "letters.json")
     assert other.read_bytes() == (tmp_path / "c.parquet").read_bytes()
+    for damaged in (b"\xff", b"[", b"{}"):
+        (tmp_path / "letters.json").write_bytes(damaged)
+        with pytest.raises(LaconicError, match=r"letters\.json: "):
+            laconic(
+                *("compress", tmp_path / "in.txt", "-o", tmp_path / "e.parquet"),
+                *("--alphabet", tmp_path / "letters.json"),
+            )
 
 
 def test_bad_rows_stop_or_are_skipped(tmp_path: Path) -> None:
@@ -291,6 +301,34 @@ def test_ctrl_c_leaves_no_output_and_resume_goes_on(tmp_path: Path) -> None:
     run("compress", source, "-o", whole, "--shard", "4")
     assert out.read_bytes() == whole.read_bytes()
     assert "is there already, and whole" in run(*words, "--resume").stderr
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_bars_are_for_terminals(
+    reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    laconic("compress", reviews, "-o", tmp_path / "c.parquet", "--text", "text")
+    assert "3 documents" in terminal.getvalue()
+    size = reviews.stat().st_size
+    assert f"{size}/{size} bytes" in terminal.getvalue()
+    with Bar("MofNCompleteColumn") as bar:
+        bar.show("epoch 2 of 9", 3, 12, "loss 0.5")
+        bar.print("a line")
+    for word in ("epoch 2 of 9", "3/12", "loss 0.5", "a line\n"):
+        assert word in terminal.getvalue()
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with Bar() as bar:
+        bar.show("epoch 2 of 9", 3, 12)
+        bar.print("a line")
+    assert capsys.readouterr().out == "a line\n"
+    assert sys.stderr.getvalue() == ""  # type: ignore[attr-defined]
 
 
 def test_help_has_examples_and_imports_nothing_heavy() -> None:

@@ -158,7 +158,10 @@ def _alphabet(name: str, documents: RawDocuments) -> Alphabet:
             text for part in documents.parts() for text in part.table.column(column).to_pylist()
         )
     if name.endswith(".json"):
-        return Alphabet.from_json(Path(name).read_text(encoding="utf-8"))
+        try:
+            return Alphabet.from_json(Path(name).read_text("utf-8"))
+        except ValueError as error:
+            raise InputError(str(error), file=name) from None
     return Alphabet.named(name)
 
 

@@ -1,4 +1,4 @@
-"""How far a command is in its input: a bar on stderr."""
+"""How far a command is: a bar on stderr."""
 
 from __future__ import annotations
 
@@ -11,47 +11,77 @@ if TYPE_CHECKING:
 
     from laconic.corpus.inputs import Inputs
 
-__all__ = ["InputProgress"]
+__all__ = ["Bar", "InputProgress"]
 
 _Item = TypeVar("_Item")
 
 
-class InputProgress:
-    """A bar on stderr, if that is a terminal: documents, the share of the input, time left."""
+class Bar:
+    """A bar on stderr, if that is a terminal, between two texts, with the time that is left.
 
-    def __init__(self, opened: Inputs) -> None:
-        self._opened = opened
+    `columns` are the names of those of rich.progress that stand behind the bar.
+    """
+
+    def __init__(self, *columns: str) -> None:
+        self._columns = columns
         self._bar: Progress | None = None
 
-    def __enter__(self) -> InputProgress:
+    def __enter__(self) -> Bar:
         if sys.stderr.isatty():
             from rich import progress
             from rich.console import Console
 
-            raw, corpus = self._opened.documents, self._opened.corpus
-            if raw is not None:
-                total = sum(raw.sizes)
-                share = [progress.DownloadColumn(), progress.TransferSpeedColumn()]
-            else:
-                total = 0 if corpus is None else len(corpus)
-                share = [progress.TaskProgressColumn()]
             self._bar = progress.Progress(
-                progress.TextColumn("{task.fields[documents]:,} documents"),
+                progress.TextColumn("{task.description}"),
                 progress.BarColumn(),
-                *share,
+                *(getattr(progress, name)() for name in self._columns),
                 progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.fields[behind]}"),
                 console=Console(stderr=True),
             )
+            self._task = self._bar.add_task("", total=None, behind="")
             self._bar.start()
-            self._task = self._bar.add_task("", total=total or None, documents=0)
+        return self
+
+    def show(self, before: str, done: int, total: int, behind: str = "") -> None:
+        """Show how much is done of a total; 0 is one that is not known."""
+        if self._bar is not None:
+            self._bar.update(
+                self._task, description=before, completed=done, total=total or None, behind=behind
+            )
+
+    def print(self, line: str) -> None:
+        """Print a line, above the bar if there is one."""
+        if self._bar is not None:
+            self._bar.console.print(line, highlight=False)
+        else:
+            print(line, flush=True)
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+class InputProgress:
+    """A bar of how many documents are done, and of how much of the input."""
+
+    def __init__(self, opened: Inputs) -> None:
+        self._raw = opened.documents
+        if self._raw is not None:
+            self._total, columns = sum(self._raw.sizes), ["DownloadColumn", "TransferSpeedColumn"]
+        else:
+            self._total, columns = len(opened.corpus or ()), ["TaskProgressColumn"]
+        self._bar = Bar(*columns)
+
+    def __enter__(self) -> InputProgress:
+        self._bar.__enter__()
+        self.show(0)
         return self
 
     def show(self, documents: int) -> None:
         """Show that so many documents are done, and how far the input was read for them."""
-        if self._bar is not None:
-            raw = self._opened.documents
-            read = documents if raw is None else raw.bytes_read
-            self._bar.update(self._task, completed=read, documents=documents)
+        read = documents if self._raw is None else self._raw.bytes_read
+        self._bar.show(f"{documents:,} documents", read, self._total)
 
     def watch(self, items: Iterable[_Item], rows: Callable[[_Item], int]) -> Iterator[_Item]:
         """Pass items on, and show how many documents they are, by `rows`."""
@@ -62,5 +92,4 @@ class InputProgress:
             self.show(done)
 
     def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bar.__exit__(*error)

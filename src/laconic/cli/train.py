@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+from contextlib import nullcontext
 from dataclasses import field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
@@ -14,13 +15,12 @@ from cyclopts import Parameter
 
 from laconic.cli.flags import Json, Out, Switch
 from laconic.cli.interrupt import resumable
+from laconic.cli.progress import Bar
 from laconic.files import local_path
 from laconic.show import how_many
 from laconic.training.settings import TrainingConfig, read_toml, resolve
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-
     from laconic.tasks import Metric, Task
     from laconic.training.loop import Progress, Trained
 
@@ -115,7 +115,8 @@ def _train(
     task = task_of(corpus.labels, settings.task)
     if not quiet:
         print(f"{_learned(task)}, {how_many(len(corpus), 'document')}", flush=True)
-    with _Shown(quiet, task.leading()[0]) as shown:
+    with nullcontext() if quiet else Bar("MofNCompleteColumn") as bar:
+        shown = None if bar is None else _Shown(bar, task.leading()[0])
         trained = run_training(
             corpus,
             settings,
@@ -199,39 +200,18 @@ def _learned(task: Task) -> str:
 class _Shown:
     """A line for each epoch and, if stderr is a terminal, a bar there."""
 
-    def __init__(self, quiet: bool, metric: Metric) -> None:
-        self._quiet, self._bar, self._begun = quiet, _bar() if not quiet else None, False
-        self._metric = metric
-
-    def __enter__(self) -> _Shown:
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task("", total=None, epoch="", loss="")
-        return self
+    def __init__(self, bar: Bar, metric: Metric) -> None:
+        self._bar, self._metric, self._begun = bar, metric, False
 
     def __call__(self, at: Progress) -> None:
-        if self._quiet:
-            return
-        if self._bar is not None:
-            loss = "" if at.loss is None else f"loss {at.loss:.4f}"
-            epoch = f"epoch {at.epoch} of {at.epochs}"
-            self._bar.update(self._task, completed=at.step, total=at.steps, epoch=epoch, loss=loss)
+        loss = "" if at.loss is None else f"loss {at.loss:.4f}"
+        self._bar.show(f"epoch {at.epoch} of {at.epochs}", at.step, at.steps, loss)
         if at.line is not None:
             if not self._begun:
                 name = self._metric.words
-                self._print(f"epoch  train loss  valid loss  {name:>9}  docs/s  seconds")
+                self._bar.print(f"epoch  train loss  valid loss  {name:>9}  docs/s  seconds")
                 self._begun = True
-            self._print(_row(at.line, self._metric.name))
-
-    def _print(self, text: str) -> None:
-        if self._bar is not None:
-            self._bar.console.print(text, highlight=False)
-        else:
-            print(text, flush=True)
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+            self._bar.print(_row(at.line, self._metric.name))
 
 
 def _row(line: dict[str, Any], metric: str) -> str:
@@ -241,20 +221,4 @@ def _row(line: dict[str, Any], metric: str) -> str:
     return (
         f"{line['epoch']:5}  {words[0]:>10}  {words[1]:>10}  {words[2]:>9}  "
         f"{speed:>6}  {line['seconds']:7.1f}"
-    )
-
-
-def _bar() -> Bar | None:
-    if not sys.stderr.isatty():
-        return None
-    from rich import progress
-    from rich.console import Console
-
-    return progress.Progress(
-        progress.TextColumn("{task.fields[epoch]}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[loss]}"),
-        console=Console(stderr=True),
     )
