@@ -63,6 +63,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.accurate report
+	$(BIN)/python -m experiments.summary
 
 stubs: $(VENV)/installed-dev
 	$(BIN)/python tools/make_stubs.py

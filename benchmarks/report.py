@@ -1,6 +1,6 @@
 """Write the tables and the picture that show benchmarks/results: `make docs`.
 
-python -m benchmarks.report           # README.md and what is generated in docs/
+python -m benchmarks.report           # what is generated in docs/
 python -m benchmarks.report --check   # only say whether they are up to date
 """
 
@@ -185,40 +185,6 @@ def picture(short: Figures) -> str:
     return bars(f"Microseconds to compress one English document of {size} characters", groups, {})
 
 
-def summary(figures: Figures) -> str:
-    """Return what README.md shows: the short documents, and a sentence on each large one."""
-    short, about = figures["short"], figures["about"]
-    lines = [*short_table(short), ""]
-    lines += [
-        "tokenizers learns byte pairs on each document. A grammar is made for models to read in few steps, not for small"
-    ]
-    lines += ["files: *bytes* writes its symbols in fixed width, without any entropy coding.", ""]
-    speedups = "; ".join(
-        f"{row['speedup']['2']:.2f} × with {NAMES[codec]}"
-        for codec, row in figures["threads"].items()
-        if "2" in row["speedup"]
-    )
-    lines.append(
-        f"{short['documents']:,} English documents of {short['bytes_per_document']:.0f} bytes, one thread. "
-        + (f"Two threads: {speedups}. " if speedups else "")
-        + "One large document:"
-    )
-    lines.append("")
-    for title, large in figures["large"].items():
-        told = ", ".join(
-            f"{NAMES[name]} {statistics.median(row['mb_per_s']):.1f} MB/s "
-            f"({row['ratio_to_zlib_6']:.2f} × the speed of zlib -6, {row['peak_memory_per_byte']:.1f} bytes of memory per byte)"
-            for name, row in large["rows"].items()
-            if name in NAMES
-        )
-        lines.append(f"- {title}: {told}.")
-    lines.append("")
-    lines.append(
-        f"Measured on {about['machine']}, {about['date']}; the machine is shared, so read the ratios."
-    )
-    return "\n".join(lines) + "\n"
-
-
 def between_marks(name: str, text: str) -> str:
     """Return a page with this text where its figures are."""
     before, _, rest = (ROOT / name).read_text().partition(MARKS[0])
@@ -237,7 +203,6 @@ def main() -> None:
     models = all_of("model")
     ngrams = newest("ngrams")
     wanted = {
-        "README.md": between_marks("README.md", summary(figures)),
         "docs/benchmarks.md": document(path, figures),
         "docs/corpora.md": corpora(*newest("sizes")),
         "docs/compress.svg": picture(figures["short"]),

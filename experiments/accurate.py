@@ -97,11 +97,7 @@ def words(dataset: str, results: Path) -> None:
 
 def report(results: Path, dataset: str = "imdb", paper: Path = PAPER) -> str:
     """Return the page: one table, the ratios that matter, and what was tried."""
-    rows: dict[str, list[Figures]] = {}
-    for row in _rows(results, paper):
-        known = rows.setdefault(row["method"], [])
-        if row["dataset"] == dataset and row["seed"] not in [each["seed"] for each in known]:
-            known.append(row)
+    rows = by_method(results, dataset, paper)
     names = {
         "sequence-repair": "`accurate`, Re-Pair",
         "sequence-none": '`accurate`, `codec="none"` (characters)',
@@ -129,6 +125,16 @@ def report(results: Path, dataset: str = "imdb", paper: Path = PAPER) -> str:
     ]
     notes = Path(__file__).parent / "accurate.md"
     return "\n".join(lines) + "\n" + notes.read_text("utf-8")
+
+
+def by_method(results: Path, dataset: str, paper: Path = PAPER) -> dict[str, list[Figures]]:
+    """Return the results of a data set by method, one for each seed."""
+    rows: dict[str, list[Figures]] = {}
+    for row in _rows(results, paper):
+        known = rows.setdefault(row["method"], [])
+        if row["dataset"] == dataset and row["seed"] not in [each["seed"] for each in known]:
+            known.append(row)
+    return rows
 
 
 def _rows(results: Path, paper: Path) -> Iterator[Figures]:

@@ -69,8 +69,13 @@ def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
     assert "µs/document" in printed
 
 
-def test_docs_show_the_newest_results() -> None:
-    run("-m", "benchmarks.report", "--check")
+@pytest.mark.parametrize(
+    "command",
+    [["-m", "benchmarks.report"], ["-m", "experiments.summary"], ["tools/index_files.py"]],
+    ids=["benchmarks", "README", "files"],
+)
+def test_docs_are_what_make_docs_writes(command: list[str]) -> None:
+    run(*command, "--check")
 
 
 @pytest.mark.slow
