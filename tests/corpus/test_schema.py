@@ -197,7 +197,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "array": (signed(b"[]"), "its metadata are not a JSON object"),
     "null": (signed(b"null"), "its metadata are not a JSON object"),
     "no version": (spoiled(lambda f: f.pop("version") and None), "is of format version None; this"),
-    "version 2": (put(version=2), "is of format version 2; this Laconic reads version 1"),
+    "version 2": (
+        put(version=2),
+        "is of format version 2; this Laconic reads version 1: upgrade Laconic",
+    ),
     "version text": (put(version="1"), "is of format version '1'; this Laconic reads"),
     "version object": (
         put(version={"a": ["long"] * 99}),

@@ -132,8 +132,9 @@ class About:
             raise CorpusError("its metadata are not a JSON object")
         version = fields.get("version")
         if type(version) is not int or version != VERSION:
+            cure = ": upgrade Laconic" if type(version) is int and version > VERSION else ""
             raise CorpusError(
-                f"is of format version {version!r:.20}; this Laconic reads version {VERSION}"
+                f"is of format version {version!r:.20}; this Laconic reads version {VERSION}{cure}"
             )
         options, letters = _object(fields, "codec"), _object(fields, "alphabet")
         if unknown := sorted(options.keys() - {field.name for field in dataclass_fields(Codec)}):

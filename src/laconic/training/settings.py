@@ -111,7 +111,7 @@ class TrainingConfig(TrainingSettings):
 
     @classmethod
     def from_json(cls, data: object) -> TrainingConfig:
-        """Return the config with these fields; what is missing has its default.
+        """Return the config with these fields; what is missing came later, and has its default.
 
         The preset is but a name here: what it says today changes nothing of what was kept.
         """
