@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from laconic.cli.flags import Device, Force, InputPaths, Json, MaybeOut, Reading, RunFolder
 from laconic.cli.inputs import open_inputs
 from laconic.errors import InputError
-from laconic.files import check_output, write_text
+from laconic.files import check_output, spare_inputs, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,6 +80,8 @@ def explain(
         check_output(out, force=force)
     predictor = _predictor(run, device)
     opened = open_inputs(inputs, reading)
+    if out is not None:
+        spare_inputs(out, opened.files)
     if opened.corpus is not None:
         predictor.check_corpus(opened.corpus)
     source = ", ".join(inputs)
