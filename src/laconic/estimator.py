@@ -272,7 +272,7 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     def decision_function(self, X: DocumentSource) -> npt.NDArray[np.float64]:
         """Return scores, float64 [N, classes]; of two classes [N], above 0 for the second."""
         scores = self._outputs(X).astype(np.float64)
-        binary = len(self.classes_) == 2 and not self.task_.many
+        binary = len(self.classes_) == 2 and self.task_.single
         return scores[:, 1] - scores[:, 0] if binary else scores
 
     def predict_proba(self, X: DocumentSource) -> npt.NDArray[np.float64]:
@@ -283,7 +283,7 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
         """Return the class of each document [N], or zeros and ones [N, K] for several labels."""
         outputs = self._outputs(X)  # NotFittedError first
         decided = self.task_.decide(outputs)
-        return decided if self.task_.many else np.asarray(self.classes_[decided])
+        return np.asarray(self.classes_[decided]) if self.task_.single else decided
 
 
 class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]

@@ -35,15 +35,13 @@ class Counts(Task):
         Metric(
             "mae",
             "mean error",
-            lambda answers: float(np.abs(answers.predicted - answers.targets).mean()),
+            lambda a: np.abs(a.predicted - a.targets).mean(),
             lower_is_better=True,
         ),
         Metric(
             "loss",
             "loss",
-            lambda answers: float(
-                (answers.predicted - answers.targets * answers.outputs[:, 0]).mean()
-            ),
+            lambda a: (a.predicted - a.targets * a.outputs[:, 0]).mean(),
             lower_is_better=True,
             reported=False,
         ),
@@ -60,9 +58,7 @@ class Counts(Task):
         return labels.numbers(values).astype(np.float32)
 
     @staticmethod
-    def losses(
-        outputs: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
-    ) -> Tensor:
+    def losses(outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """Return negative log-likelihoods, without the part that no model can change."""
         return outputs[:, 0].exp() - targets * outputs[:, 0]
 
@@ -114,7 +110,7 @@ def test_a_new_metric(
     top_two = Metric(
         "top_two",
         "among the first two",
-        lambda a: float((a.outputs.argsort(axis=1)[:, -2:] == a.targets[:, None]).any(1).mean()),
+        lambda a: (a.outputs.argsort(axis=1)[:, -2:] == a.targets[:, None]).any(1).mean(),
         share=True,
     )
     monkeypatch.setattr(Classification, "metrics", (*Classification.metrics, top_two))

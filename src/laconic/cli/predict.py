@@ -190,7 +190,7 @@ def _table(
     columns: list[Any] = [pa.array(range(first, first + len(outputs)), pa.int64())]
     columns.append(_column(task, predictions, nested))
     if task.classes:
-        tally.update(map(str, chain(*predictions) if task.many else predictions))
+        tally.update(map(str, predictions if task.single else chain(*predictions)))
         columns += map(pa.array, task.probabilities(outputs).round(_DIGITS).T)
     columns += [part.columns.column(theirs) for theirs in names.values() if theirs]
     return pa.table(columns, names=list(names))
@@ -203,14 +203,14 @@ def _column(task: Task, predictions: list[Any], nested: bool) -> pa.Array:
     if not task.classes:
         # Seven digits are all that float32 has.
         return pa.array([float(f"{each:.7g}") for each in predictions], pa.float64())
-    if task.many and not nested:
+    if not task.single and not nested:
         return pa.array([json.dumps(each, ensure_ascii=False) for each in predictions], pa.string())
     if any(isinstance(each, str) for each in task.classes):
         kind = pa.string()
-        predictions = [list(map(str, each)) if task.many else str(each) for each in predictions]
+        predictions = [str(each) if task.single else list(map(str, each)) for each in predictions]
     else:
         kind = pa.array(task.classes).type
-    return pa.array(predictions, pa.list_(kind) if task.many else kind)
+    return pa.array(predictions, kind if task.single else pa.list_(kind))
 
 
 def _write(tables: Iterator[pa.Table], names: dict[str, str], path: Path) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,75 +11,32 @@ import numpy.typing as npt
 from laconic.arrays import Int64s
 from laconic.tasks import labels
 from laconic.tasks.labels import Class, LabelError
-from laconic.tasks.task import Answers, Floats, Metric, Task
+from laconic.tasks.task import Answers, Array, Floats, Metric, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Classification", "per_class", "ratio"]
 
-_BINS = 10  # of calibration
+_BINS = 10
 
 
-class _Answers(Answers):
-    @cached_property
-    def logs(self) -> Floats:
-        """Logarithms of probabilities, [N, K]."""
-        logs: Floats = self.outputs - self.outputs.max(axis=1, keepdims=True)
-        logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
-        return logs
-
-    @cached_property
-    def right(self) -> npt.NDArray[np.bool_]:
-        """Whether each document got its class."""
-        return np.asarray(self.predicted == self.targets)
-
-    @cached_property
-    def confusion(self) -> Int64s:
-        """Documents of each class [K] that got each class [K]."""
-        size = self.outputs.shape[1]
-        pairs = np.bincount(self.targets * size + self.predicted, minlength=size**2)
-        return pairs.reshape(size, size)
-
-    @cached_property
-    def per_class(self) -> list[dict[str, Any]]:
-        """Precision, recall and F1 of each class."""
-        table = self.confusion
-        return per_class(self.task.classes, table.diagonal(), table.sum(axis=1), table.sum(axis=0))
-
-    @cached_property
-    def calibration(self) -> dict[str, Any]:
-        """Bins by the probability of the predicted class, and their mean error."""
-        confidence = np.exp(self.logs.max(axis=1))
-        places = np.minimum((confidence * _BINS).astype(np.int64), _BINS - 1)
-        bins, error = [], 0.0
-        for place in range(_BINS):
-            here = places == place
-            count = int(here.sum())
-            if count:
-                claimed, true = float(confidence[here].mean()), float(self.right[here].mean())
-                error += abs(claimed - true) * count / len(places)
-                bins.append({"confidence": claimed, "accuracy": true, "count": count})
-        return {"bins": bins, "ece": error}
-
-
-def _macro_f1(answers: _Answers) -> float:
+def _macro_f1(answers: Answers) -> float:
     """Return the mean over classes that occur or were predicted."""
-    seen = (answers.confusion.sum(axis=1) + answers.confusion.sum(axis=0)) > 0
-    return float(np.array([each["f1"] for each in answers.per_class])[seen].mean())
+    scores = np.array([each["f1"] for each in answers.per_class])
+    return float(scores[(answers.occur + answers.chosen) > 0].mean())
 
 
-def _mcc(answers: _Answers) -> float:
+def _mcc(answers: Answers) -> float:
     """Matthews' correlation for any number of classes (Gorodkin, 2004); 0 where undefined."""
-    table = answers.confusion.astype(np.float64)
-    hits, total = float(table.trace()), float(table.sum())
-    a, b = table.sum(axis=1), table.sum(axis=0)
+    a, b = answers.occur.astype(np.float64), answers.chosen.astype(np.float64)
+    hits, total = float(answers.right.sum()), float(len(answers.right))
     spread = (total**2 - a @ a) * (total**2 - b @ b)
     return float((hits * total - a @ b) / np.sqrt(spread)) if spread > 0 else 0.0
 
 
-def _loss(answers: _Answers) -> float:
-    return float(-answers.logs[np.arange(len(answers.targets)), answers.targets].mean())
+def _ece(answers: Answers) -> float:
+    return float(answers.calibration["ece"])
 
 
 class Classification(Task):
@@ -99,33 +55,16 @@ class Classification(Task):
     """  # noqa: E501
 
     name = "classification"
-    aim, things = "Classification into", ("class", "classes")
-    smooths = weighs = True
+    aim, things, single = "Classification into", ("class", "classes"), True
     metrics = (
-        Metric(
-            "accuracy", "accuracy", lambda a: float(a.right.mean()), share=True, beside="majority"
-        ),
-        Metric(
-            "majority",
-            "largest class",
-            lambda a: float(a.confusion.sum(axis=1).max() / len(a.targets)),
-            share=True,
-            reported=False,
-        ),
+        Metric("accuracy", "accuracy", lambda a: a.right.mean(), share=True, beside="majority"),
+        Metric("majority", "largest class", lambda a: a.shares.max(), share=True, reported=False),
         Metric("macro_f1", "macro-F1", _macro_f1),
         Metric("mcc", "MCC", _mcc),
-        Metric(
-            "ece",
-            "calibration error",
-            lambda a: a.calibration["ece"],
-            share=True,
-            lower_is_better=True,
-            reported=False,
-        ),
-        Metric("loss", "loss", _loss, lower_is_better=True, reported=False),
+        Metric("ece", "calibration error", _ece, lower_is_better=True, reported=False),
+        Metric("loss", "loss", lambda a: -a.logs.mean(), lower_is_better=True, reported=False),
     )
     headline = ("accuracy",)
-    answers = _Answers
 
     @classmethod
     def of(cls, values: Iterable[object]) -> Self:
@@ -141,19 +80,12 @@ class Classification(Task):
         found = [find(each, row) for row, each in enumerate(labels.single(values))]
         return np.array(found, np.int64)
 
-    def strata(self, targets: npt.NDArray[Any]) -> Int64s:
-        """Return the classes themselves."""
-        return targets
-
     @staticmethod
-    def losses(
-        outputs: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
-    ) -> Tensor:
+    def losses(outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """Return cross-entropies; with `smoothing` s, classes get s / K of each other's labels."""
         from torch.nn import functional as F  # noqa: N812
 
-        losses = F.cross_entropy(outputs, targets, label_smoothing=smoothing, reduction="none")
-        return losses if weights is None else losses * weights[targets]
+        return F.cross_entropy(outputs, targets, label_smoothing=smoothing, reduction="none")
 
     def decide(self, outputs: npt.ArrayLike) -> Int64s:
         """Return the place of the highest output, int64 [N]."""
@@ -172,13 +104,34 @@ class Classification(Task):
 
     def value(self, outputs: Tensor, place: int) -> Tensor:
         """Return the output less the mean of the others, float [B]."""
-        count = outputs.shape[1]
-        if count == 1:
+        others = outputs.shape[1] - 1
+        if not others:
             return outputs[:, place]
         # What speaks for every class alike changes no probability.
-        return (count * outputs[:, place] - outputs.sum(1)) / (count - 1)
+        return ((others + 1) * outputs[:, place] - outputs.sum(1)) / others
 
-    def details(self, answers: _Answers) -> dict[str, Any]:
+    def answers(self, outputs: Floats, targets: Array) -> Answers:
+        """Add `right`, `logs` of the true class, `confusion` and what follows from it."""
+        (count, size), predicted = outputs.shape, self.decide(outputs)
+        logs = outputs - outputs.max(axis=1, keepdims=True)
+        logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+        confusion = np.bincount(targets * size + predicted, minlength=size**2).reshape(size, size)
+        occur, chosen, right = confusion.sum(axis=1), confusion.sum(axis=0), predicted == targets
+        return Answers(
+            outputs=outputs,
+            targets=targets,
+            predicted=predicted,
+            right=right,
+            logs=logs[np.arange(count), targets],
+            occur=occur,
+            chosen=chosen,
+            shares=occur / count,
+            confusion=confusion,
+            per_class=per_class(self.classes, confusion.diagonal(), occur, chosen),
+            calibration=_calibration(np.exp(logs.max(axis=1)), right),
+        )
+
+    def details(self, answers: Answers) -> dict[str, Any]:
         """Return confusion [class][predicted], the scores of each class, and calibration."""
         return {
             "confusion": answers.confusion.tolist(),
@@ -191,11 +144,22 @@ class Classification(Task):
         return figures["accuracy"], -figures["loss"]
 
 
+def _calibration(confidence: Floats, right: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Return bins by the probability of the predicted class, and their mean error."""
+    places = np.minimum((confidence * _BINS).astype(np.int64), _BINS - 1)
+    bins, error = [], 0.0
+    for place in range(_BINS):
+        here = places == place
+        count = int(here.sum())
+        if count:
+            claimed, true = float(confidence[here].mean()), float(right[here].mean())
+            error += abs(claimed - true) * count / len(right)
+            bins.append({"confidence": claimed, "accuracy": true, "count": count})
+    return {"bins": bins, "ece": error}
+
+
 def per_class(
-    classes: Sequence[Class],
-    right: npt.NDArray[Any],
-    occur: npt.NDArray[Any],
-    chosen: npt.NDArray[Any],
+    classes: Sequence[Class], right: Array, occur: Array, chosen: Array
 ) -> list[dict[str, Any]]:
     """Return the scores of each class, given how often it was right, is there and was chosen."""
     precision, recall = ratio(right, chosen), ratio(right, occur)
@@ -213,7 +177,7 @@ def per_class(
     ]
 
 
-def ratio(part: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Floats:
+def ratio(part: Array, whole: Array) -> Floats:
     """Return part / whole, 0 where there is nothing."""
     ratios: Floats = np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
     return ratios

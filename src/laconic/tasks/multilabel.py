@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +13,7 @@ from laconic.arrays import Int64s
 from laconic.tasks import labels
 from laconic.tasks.classification import per_class, ratio
 from laconic.tasks.labels import Class, LabelError
-from laconic.tasks.task import Answers, Floats, Metric, Task
+from laconic.tasks.task import Answers, Array, Floats, Metric, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,30 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Multilabel"]
 
 
-class _Answers(Answers):
-    @cached_property
-    def wanted(self) -> npt.NDArray[np.bool_]:
-        """Which labels there are, [N, K]."""
-        return self.targets > 0.5
-
-    @cached_property
-    def counts(self) -> tuple[Int64s, Int64s, Int64s]:
-        """How often each label was right, is there and was chosen, [K] each."""
-        chosen = self.predicted > 0
-        return (chosen & self.wanted).sum(0), self.wanted.sum(0), chosen.sum(0)
-
-    @cached_property
-    def per_class(self) -> list[dict[str, Any]]:
-        """Precision, recall and F1 of each label."""
-        return per_class(self.task.classes, *self.counts)
-
-
-def _micro_f1(answers: _Answers) -> float:
+def _micro_f1(answers: Answers) -> float:
     right, occur, chosen = (each.sum(keepdims=True) for each in answers.counts)
     return float(ratio(2 * right, occur + chosen)[0])
 
 
-def _loss(answers: _Answers) -> float:
+def _loss(answers: Answers) -> float:
     scores = answers.outputs
     # log(1 + exp(x)), without overflow.
     softplus = np.maximum(scores, 0) + np.log1p(np.exp(-np.abs(scores)))
@@ -62,20 +43,13 @@ class Multilabel(Task):
 
     name = "multilabel"
     aim, things = "Choice among", ("label", "labels")
-    many = smooths = True
     metrics = (
-        Metric(
-            "exact",
-            "exact matches",
-            lambda a: float((a.predicted == a.wanted).all(axis=1).mean()),
-            share=True,
-        ),
+        Metric("exact", "exact matches", lambda a: a.right.all(axis=1).mean(), share=True),
         Metric("micro_f1", "micro-F1", _micro_f1),
-        Metric("macro_f1", "macro-F1", lambda a: float(np.mean([c["f1"] for c in a.per_class]))),
+        Metric("macro_f1", "macro-F1", lambda a: np.mean([each["f1"] for each in a.per_class])),
         Metric("loss", "loss", _loss, lower_is_better=True, reported=False),
     )
     headline = ("micro_f1",)
-    answers = _Answers
 
     @classmethod
     def recognises(cls, values: Sequence[object]) -> bool:
@@ -99,9 +73,7 @@ class Multilabel(Task):
         return targets
 
     @staticmethod
-    def losses(
-        outputs: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
-    ) -> Tensor:
+    def losses(outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """Return mean cross-entropies; with `smoothing` s, each label moves by s towards 1/2."""
         from torch.nn import functional as F  # noqa: N812
 
@@ -121,6 +93,18 @@ class Multilabel(Task):
         # Of both signs, this never overflows.
         return np.exp(-np.logaddexp(0, -np.asarray(outputs, np.float64)))
 
-    def details(self, answers: _Answers) -> dict[str, Any]:
+    def answers(self, outputs: Floats, targets: Array) -> Answers:
+        """Add `right` [N, K], and for each label how often it was right, is there, was chosen."""
+        chosen, wanted = self.decide(outputs) > 0, targets > 0.5
+        counts = (chosen & wanted).sum(0), wanted.sum(0), chosen.sum(0)
+        return Answers(
+            outputs=outputs,
+            targets=targets,
+            right=chosen == wanted,
+            counts=counts,
+            per_class=per_class(self.classes, *counts),
+        )
+
+    def details(self, answers: Answers) -> dict[str, Any]:
         """Return the scores of each label."""
         return {"per_class": answers.per_class}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from laconic.tasks import labels
-from laconic.tasks.task import Answers, Floats, Metric, Task
+from laconic.tasks.task import Answers, Array, Floats, Metric, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,24 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["Regression"]
 
 
-class _Answers(Answers):
-    @cached_property
-    def wanted(self) -> Floats:
-        """The labels, in their own unit, [N]."""
-        return np.asarray(self.task.restore(self.targets.reshape(-1)))
-
-    @cached_property
-    def errors(self) -> Floats:
-        """Predicted less wanted, [N]."""
-        return np.asarray(self.predicted - self.wanted)
-
-
-def _r2(answers: _Answers) -> float | None:
+def _r2(answers: Answers) -> float | None:
     spread = float(((answers.wanted - answers.wanted.mean()) ** 2).sum())
     return 1 - float((answers.errors**2).sum()) / spread if spread > 0 else None
 
 
-def _spearman(answers: _Answers) -> float | None:
+def _spearman(answers: Answers) -> float | None:
     a, b = _ranks(answers.predicted), _ranks(answers.wanted)
     a, b = a - a.mean(), b - b.mean()
     spread = float(np.sqrt((a @ a) * (b @ b)))
@@ -48,10 +35,6 @@ def _ranks(values: Floats) -> Floats:
     ends = np.cumsum(counts)
     ranks: Floats = (ends - (counts - 1) / 2)[places.reshape(-1)]
     return ranks
-
-
-def _loss(answers: _Answers) -> float:
-    return float(((answers.outputs[:, 0] - answers.targets.reshape(-1)) ** 2).mean())
 
 
 class Regression(Task):
@@ -67,19 +50,13 @@ class Regression(Task):
     name = "regression"
     aim = "Prediction of a number"
     metrics = (
-        Metric("mae", "MAE", lambda a: float(np.abs(a.errors).mean()), lower_is_better=True),
-        Metric(
-            "rmse",
-            "RMSE",
-            lambda a: float(np.sqrt((a.errors**2).mean())),
-            lower_is_better=True,
-        ),
+        Metric("mae", "MAE", lambda a: np.abs(a.errors).mean(), lower_is_better=True),
+        Metric("rmse", "RMSE", lambda a: np.sqrt((a.errors**2).mean()), lower_is_better=True),
         Metric("r2", "R²", _r2),
         Metric("spearman", "Spearman", _spearman),
-        Metric("loss", "loss", _loss, lower_is_better=True, reported=False),
+        Metric("loss", "loss", lambda a: a.squares.mean(), lower_is_better=True, reported=False),
     )
     headline = ("r2", "mae")
-    answers = _Answers
 
     @classmethod
     def recognises(cls, values: Sequence[object]) -> bool:
@@ -107,12 +84,17 @@ class Regression(Task):
         return np.asarray(numbers, np.float64) * self.std + self.mean
 
     @staticmethod
-    def losses(
-        outputs: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
-    ) -> Tensor:
+    def losses(outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """Return squared errors."""
         return (outputs[:, 0] - targets.to(outputs.dtype).reshape(-1)) ** 2
 
     def decide(self, outputs: npt.ArrayLike) -> Floats:
         """Return the number of each document, float64 [N]."""
         return self.restore(np.asarray(outputs)[:, 0])
+
+    def answers(self, outputs: Floats, targets: Array) -> Answers:
+        """Return what was learned as `squares`, the rest in the unit of the labels; [N] each."""
+        predicted, wanted = self.decide(outputs), self.restore(targets.reshape(-1))
+        squares = (outputs[:, 0] - targets.reshape(-1)) ** 2
+        errors = predicted - wanted
+        return Answers(predicted=predicted, wanted=wanted, errors=errors, squares=squares)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from laconic.arrays import Int64s
 from laconic.errors import InputError
 from laconic.tasks.labels import Class
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor  # not needed to know names, words and figures
 
-__all__ = ["Answers", "Floats", "Metric", "Task", "summary"]
+__all__ = ["Answers", "Array", "Floats", "Metric", "Task", "summary"]
 
+Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
+Answers: TypeAlias = SimpleNamespace
+"""What a model gave, beside what it should have, and what metrics have in common: arrays."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Metric:
     """In JSON."""
     words: str
     """In tables and on pages."""
-    of: Callable[[Any], float | None]
-    """From the task's Answers; None where it is not defined."""
+    of: Callable[[Answers], float | None]
+    """None where it is not defined."""
     share: bool = False
     """Whether it is shown in percent."""
     lower_is_better: bool = False
@@ -48,23 +50,6 @@ class Metric:
         'R² 0.5432'
         """
         return f"{self.words} " + (f"{100 * value:.2f} %" if self.share else f"{value:.4g}")
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What a model gave for some documents, beside what it should have: metrics judge it."""
-
-    task: Any
-    outputs: Floats
-    """[N, outputs]"""
-    targets: npt.NDArray[Any]
-    """What Task.numbers gave."""
-
-    @cached_property
-    def predicted(self) -> npt.NDArray[Any]:
-        """What Task.decide makes of the outputs."""
-        decided: npt.NDArray[Any] = self.task.decide(self.outputs)
-        return decided
 
 
 @dataclass(frozen=True)
@@ -87,25 +72,17 @@ class Task(ABC):
     """For the report; what follows is the number of `things`."""
     things: ClassVar[tuple[()] | tuple[str, str]] = ()
     """What classes are called: one, several. Empty if there are none."""
-    many: ClassVar[bool] = False
-    """Whether a document may have several classes."""
-    smooths: ClassVar[bool] = False
-    """Whether `losses` can smooth labels."""
-    weighs: ClassVar[bool] = False
-    """Whether `losses` can weigh classes."""
+    single: ClassVar[bool] = False
+    """Whether a document is of one class, whose place is its target."""
     metrics: ClassVar[tuple[Metric, ...]]
     """In the order of tables; one of them is called loss."""
     headline: ClassVar[tuple[str, ...]]
     """Names of the metrics that people ask for first; the first is shown of every epoch."""
-    answers: ClassVar[type[Answers]] = Answers
-    """What metrics are functions of."""
 
     @classmethod
     def leading(cls) -> list[Metric]:
         """Return the metrics of the headline."""
         return [metric for name in cls.headline for metric in cls.metrics if metric.name == name]
-
-    # From labels to numbers.
 
     @classmethod
     def recognises(cls, values: Sequence[object]) -> bool:
@@ -118,7 +95,7 @@ class Task(ABC):
         """Return the task that the labels of training set; LabelError for missing or unfit ones."""
 
     @abstractmethod
-    def numbers(self, values: Iterable[object]) -> npt.NDArray[Any]:
+    def numbers(self, values: Iterable[object]) -> Array:
         """Return labels as a GrammarDataset takes them; LabelError for missing or unknown ones."""
 
     @property
@@ -126,23 +103,13 @@ class Task(ABC):
         """How many numbers the model gives for a document."""
         return max(1, len(self.classes))
 
-    def strata(self, targets: npt.NDArray[Any]) -> Int64s | None:
-        """Return the class of each document, which is held out in the same share; None: no such."""
-        return None
-
-    # From outputs to a loss. Names and figures are asked for by programs that need no torch.
-
     @staticmethod
     @abstractmethod
-    def losses(
-        outputs: Tensor, targets: Tensor, smoothing: float = 0.0, weights: Tensor | None = None
-    ) -> Tensor:
-        """Return the loss of each document, float [B]; `weights` are those of classes, [K]."""
-
-    # From outputs to answers.
+    def losses(outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        """Return the loss of each document, float [B]; `smoothing` is of classes."""
 
     @abstractmethod
-    def decide(self, outputs: npt.ArrayLike) -> npt.NDArray[Any]:
+    def decide(self, outputs: npt.ArrayLike) -> Array:
         """Return places of classes [N], zeros and ones [N, K], or numbers like the labels [N]."""
 
     def predictions(self, outputs: npt.ArrayLike) -> list[Any]:
@@ -152,8 +119,6 @@ class Task(ABC):
     def probabilities(self, outputs: npt.ArrayLike) -> Floats:
         """Return the probability of each class, float64 [N, K]; InputError without classes."""
         raise InputError(f"a {self.name} has no probabilities; use predict")
-
-    # What phrases are said to speak for.
 
     def sides(self) -> dict[Any, tuple[int, int]]:
         """Return what a phrase can speak for: an output, and 1 for more or -1 for less of it."""
@@ -165,7 +130,13 @@ class Task(ABC):
         """Return what is explained of outputs [B, K], float [B]; linear, `mean` is left out."""
         return outputs[:, place] * self.std
 
-    # How good answers are.
+    def answers(self, outputs: Floats, targets: Array) -> Answers:
+        """Return what metrics and details are functions of."""
+        return Answers(outputs=outputs, targets=targets, predicted=self.decide(outputs))
+
+    def details(self, answers: Answers) -> dict[str, Any]:
+        """Return figures that are lists or objects, which summaries leave out."""
+        return {}
 
     def evaluate(self, outputs: npt.ArrayLike, targets: npt.ArrayLike) -> dict[str, Any]:
         """Return how well outputs, float [N, K], fit the targets that `numbers` gave.
@@ -182,13 +153,10 @@ class Task(ABC):
             )
         if not len(scores):
             raise InputError("there are no documents to evaluate")
-        answers = self.answers(self, scores, wanted)
-        figures = {metric.name: metric.of(answers) for metric in self.metrics}
+        answers = self.answers(scores, wanted)
+        found = {metric.name: metric.of(answers) for metric in self.metrics}
+        figures = {name: None if value is None else float(value) for name, value in found.items()}
         return {"documents": len(scores), **figures, **self.details(answers)}
-
-    def details(self, answers: Any) -> dict[str, Any]:
-        """Return figures that are lists or objects, which summaries leave out."""
-        return {}
 
     def rank(self, figures: Mapping[str, Any]) -> tuple[float, ...]:
         """Return what is highest for the best epoch."""

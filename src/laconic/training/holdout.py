@@ -75,10 +75,9 @@ def split(task: Task, targets: npt.NDArray[Any], share: float, seed: int) -> tup
     """
     rng = np.random.default_rng([seed, 0x5117])
     order = rng.permutation(len(targets))
-    strata = task.strata(targets)
     groups = [order]
-    if strata is not None:
-        groups = [order[strata[order] == number] for number in range(task.outputs)]
+    if task.single:
+        groups = [order[targets[order] == place] for place in range(task.outputs)]
     wanted = np.array([len(group) * share for group in groups])
     counts = np.floor(wanted).astype(np.int64)
     rest = round(wanted.sum()) - counts.sum()

@@ -111,7 +111,7 @@ def train(
         )
         loader = batches(training, sampler, config.workers, pin_memory=cuda, seed=config.seed)
         by_class = None
-        if config.class_weights and task.weighs:
+        if config.class_weights and task.single:
             by_class = class_weights(targets_of(training), task.outputs).to(device)
         gradients = gradients_of(
             model,

@@ -24,11 +24,14 @@ def document_losses(config: TrainingConfig, task: Task, weights: Tensor | None) 
 
     ConfigError if settings do not fit the task.
     """
-    if config.label_smoothing and not task.smooths:
+    smoothing = config.label_smoothing
+    if smoothing and not task.things:
         raise ConfigError(f"label_smoothing is for classes; leave it out of {task.name}")
-    if config.class_weights and not task.weighs:
+    if config.class_weights and not task.single:
         raise ConfigError(f"class_weights are for classification; leave them out of {task.name}")
-    return partial(task.losses, smoothing=config.label_smoothing, weights=weights)
+    if weights is None:
+        return partial(task.losses, smoothing=smoothing)
+    return lambda outputs, targets: task.losses(outputs, targets, smoothing) * weights[targets]
 
 
 def losses_of_views(

@@ -235,9 +235,9 @@ def _about(
     grammars = training.grammars
     parts = [training, *([validation] if validation else [])]
     counted: dict[str, int] = {}
-    strata = task.strata(np.concatenate([targets_of(each) for each in parts]))
-    if strata is not None:
-        counted = {str(task.classes[k]): int(n) for k, n in enumerate(np.bincount(strata))}
+    if task.single:
+        counts = np.bincount(np.concatenate([targets_of(each) for each in parts]))
+        counted = {str(task.classes[k]): int(n) for k, n in enumerate(counts)}
     return {
         "task": task.name,
         "classes": list(task.classes),
