@@ -25,13 +25,14 @@ from experiments.paper.corpora import CACHE, corpora, symbols
 from experiments.paper.grid import Row
 from experiments.paper.results import RESULTS, find_row
 from experiments.paper.training import LEFT, in_words, run_row
+from laconic.errors import OutOfMemoryError
+from laconic.nn.memory import is_out_of_memory
 from laconic.training.settings import TrainingConfig
 
 __all__ = ["longest_first", "run_in_processes", "sharing"]
 
 Say = Callable[[str], None]
 MPS = "nvidia-cuda-mps-control"
-_MEMORY = "out of memory"  # as torch, CUDA and laconic.training say it
 _PATIENCE = 10.0  # seconds that a child has for its end
 
 
@@ -285,7 +286,9 @@ def _share(processors: list[int], number: int, processes: int) -> set[int]:
 def _lacks_memory(error: BaseException | None) -> bool:
     """Whether an error is of memory, or came while one was handled: a capture ends with its own."""
     while error is not None:
-        if _MEMORY in str(error):
+        if isinstance(error, OutOfMemoryError):
+            return True
+        if isinstance(error, RuntimeError) and is_out_of_memory(error):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -28,11 +28,8 @@ from laconic.training.validation import forward_pass
 
 __all__ = ["LEFT", "in_words", "run_row", "run_rows"]
 
-LEFT = (
-    ModuleNotFoundError,
-    OutOfMemoryError,
-    TrainingError,
-)  # what ends one row, and not the others
+# What ends one row, and not the others.
+LEFT = (ModuleNotFoundError, OutOfMemoryError, TrainingError)
 _TEST_BATCH, _TEST_SYMBOLS = 256, 1 << 20
 _LINES = ("train_loss", "valid_loss", "seconds", "documents_per_s", "peak_memory_mb")
 
