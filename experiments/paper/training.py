@@ -21,7 +21,8 @@ from laconic.batching import GrammarDataset
 from laconic.errors import OutOfMemoryError
 from laconic.tasks import summary
 from laconic.training.holdout import split, targets_of
-from laconic.training.loop import Progress, Trained, TrainingError, train
+from laconic.training.loop import Trained, train
+from laconic.training.progress import Progress, TrainingError
 from laconic.training.run import Run, RunError
 from laconic.training.settings import TrainingConfig
 from laconic.training.validation import forward_pass

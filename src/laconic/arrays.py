@@ -9,19 +9,6 @@ import numpy.typing as npt
 
 from laconic.errors import GrammarError, NoDocumentError
 
-__all__ = [
-    "Int32s",
-    "Int64s",
-    "alphabet_size_of",
-    "arrow_integers",
-    "frozen",
-    "gathered",
-    "offsets",
-    "pairs",
-    "row",
-    "row_numbers",
-]
-
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])

@@ -7,18 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-__all__ = [
-    "AlphabetError",
-    "GrammarError",
-    "InputError",
-    "LaconicError",
-    "MissingPackageError",
-    "NoDocumentError",
-    "OutOfMemoryError",
-    "VersionError",
-    "needs",
-]
-
 
 class LaconicError(Exception):
     """What Laconic raises on purpose; `reason` is the message without the place.

@@ -38,10 +38,9 @@ from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.tasks import Class, Classification, Metric, Multilabel, Regression, Task
-from laconic.training.loop import Progress, train
+from laconic.training.loop import train
+from laconic.training.progress import Progress
 from laconic.training.settings import TrainingConfig, TrainingSettings, resolve
-
-__all__ = ["GrammarClassifier", "GrammarRegressor"]
 
 P = ParamSpec("P")
 Weights: TypeAlias = npt.NDArray[np.float64]

@@ -19,24 +19,6 @@ from typing import Any, TypeAlias
 
 from laconic.errors import InputError, VersionError
 
-__all__ = [
-    "PARTIAL",
-    "append_line",
-    "check_output",
-    "check_version",
-    "local_path",
-    "locked",
-    "move",
-    "read_json",
-    "remove",
-    "spare_inputs",
-    "sweep",
-    "together",
-    "whole",
-    "write_json",
-    "write_text",
-]
-
 PARTIAL = ".partial"
 AnyPath: TypeAlias = str | os.PathLike[str]
 

@@ -9,8 +9,6 @@ from laconic import _core
 from laconic.grammar import Grammars
 from laconic.show import how_many
 
-__all__ = ["Forest", "plant"]
-
 
 class Forest(_core.Forest):
     """Rules of many documents, equal ones merged, sorted by level; sequences over its nodes.

@@ -27,8 +27,6 @@ from laconic.arrays import (
 from laconic.errors import GrammarError, NoDocumentError
 from laconic.show import how_many, print_rules
 
-__all__ = ["Grammar", "Grammars"]
-
 _EXPANSION_LIMIT = 1 << 30
 
 

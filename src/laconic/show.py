@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from laconic.alphabet import Alphabet
     from laconic.grammar import Grammar
 
-__all__ = ["how_many", "print_rules", "print_tree"]
-
 _PREVIEW = 40  # terminals of an expansion that are shown
 _DEEPEST = 40  # level of a tree that is shown
 

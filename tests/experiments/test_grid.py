@@ -23,7 +23,8 @@ from experiments.paper.rivals import _Problem, run_rivals
 from experiments.paper.table import NAMES, Results, compared
 from experiments.paper.training import run_row, run_rows
 from laconic.training.holdout import divide
-from laconic.training.loop import Progress, train
+from laconic.training.loop import train
+from laconic.training.progress import Progress
 from laconic.training.settings import ConfigError
 
 SMOKE = """

@@ -26,7 +26,8 @@ from inference.test_explanation import (
 
 from laconic import Codec, Grammars, compress, compress_many, oracle
 from laconic.batching import Bag, collate
-from laconic.inference.explanation import Phrase, explain, top_phrases
+from laconic.inference.explanation import explain, top_phrases
+from laconic.inference.phrase_table import Phrase
 from laconic.inference.predictor import Predictor
 from laconic.report.explanation import document_page
 

@@ -28,8 +28,9 @@ from laconic.nn.levels import sum_levels
 from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.weighted_sums import weighted_sums
 from laconic.tasks import Classification
-from laconic.training.loop import Progress, train
+from laconic.training.loop import train
 from laconic.training.new_model import _shared_buckets
+from laconic.training.progress import Progress
 from laconic.training.run import Run
 from laconic.training.settings import ConfigError, TrainingConfig
 

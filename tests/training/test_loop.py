@@ -26,8 +26,9 @@ from laconic.nn import GrammarModel, pretrained
 from laconic.tasks import Classification, LabelError, task_of
 from laconic.training.checkpoint import CheckpointError, Checkpoints
 from laconic.training.holdout import split, targets_of
-from laconic.training.loop import Progress, Trained, TrainingError, train
+from laconic.training.loop import Trained, train
 from laconic.training.new_model import new_model
+from laconic.training.progress import Progress, TrainingError
 from laconic.training.run import Run, RunError
 from laconic.training.schedule import learning_rate
 from laconic.training.settings import ConfigError, TrainingConfig

@@ -25,8 +25,6 @@ from laconic.alphabet.text import (
 )
 from laconic.errors import AlphabetError, InputError
 
-__all__ = ["Alphabet", "Symbols", "as_alphabet"]
-
 Symbols: TypeAlias = npt.NDArray[np.integer[Any]]
 
 # Zhang et al. 2015 list 70 characters and the hyphen twice, so one position is never used. It is

@@ -12,18 +12,6 @@ import numpy.typing as npt
 
 from laconic.errors import AlphabetError
 
-__all__ = [
-    "BYTES_LIKE",
-    "CODE_POINTS",
-    "Document",
-    "as_bytes",
-    "as_text",
-    "code_points",
-    "joined_ascii",
-    "lower_case",
-    "many",
-]
-
 BYTES_LIKE = (bytes, bytearray, memoryview, mmap.mmap)
 Document: TypeAlias = str | bytes | bytearray | memoryview | mmap.mmap
 CODE_POINTS = 0x110000

@@ -18,8 +18,6 @@ from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.show import how_many
 
-__all__ = ["Bag", "Batch", "NgramsInPlace", "collate"]
-
 
 class Bag(NamedTuple):
     """What the documents of a batch count, as entries of a sparse matrix, row after row."""

@@ -22,8 +22,6 @@ from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.show import how_many
 
-__all__ = ["GrammarDataset"]
-
 
 class GrammarDataset(Dataset[Batch]):
     """Documents in memory, made into batches by row.

@@ -11,8 +11,6 @@ from laconic.arrays import Int64s
 from laconic.errors import InputError
 from laconic.grammar import Grammars, trusted_grammars
 
-__all__ = ["expand_at_random"]
-
 _UInt64s = npt.NDArray[np.uint64]
 
 

@@ -13,8 +13,6 @@ from laconic.batching.dataset import GrammarDataset
 from laconic.batching.prefetch import ahead
 from laconic.batching.sampler import LengthSampler
 
-__all__ = ["Batches", "batches"]
-
 _THREADS = 2  # that make batches for a GPU: the core, which does most of it, needs no GIL
 _Named: TypeAlias = tuple[list[int], tuple[int, ...] | None]
 """The rows of a batch, and its seed."""

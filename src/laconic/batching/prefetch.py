@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["ahead"]
-
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 

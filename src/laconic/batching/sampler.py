@@ -14,8 +14,6 @@ from laconic.arrays import Int64s
 from laconic.errors import InputError
 from laconic.show import how_many
 
-__all__ = ["LengthSampler"]
-
 Numbers: TypeAlias = npt.ArrayLike | Tensor
 
 

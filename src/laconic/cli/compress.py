@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from laconic.engines.shards import Tally
     from laconic.formats import RawDocuments
 
-__all__ = ["compress"]
-
 
 def compress(
     inputs: Annotated[list[str], Parameter(negative="")],

@@ -14,8 +14,6 @@ from laconic.files import check_output, write_json
 from laconic.show import how_many
 from laconic.tasks import Metric
 
-__all__ = ["evaluate"]
-
 _WIDEST = 12  # classes of a confusion matrix that is printed
 
 

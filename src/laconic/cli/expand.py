@@ -8,8 +8,6 @@ from laconic.cli.flags import CorpusPath, Force, Out
 from laconic.files import check_output
 from laconic.show import how_many
 
-__all__ = ["expand"]
-
 
 def expand(
     corpus: CorpusPath,

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from laconic.corpus.inputs import Inputs
-    from laconic.inference.explanation import Explanation, Method, Phrase
+    from laconic.inference.explanation import Explanation, Method
+    from laconic.inference.phrase_table import Phrase
     from laconic.inference.predictor import Predictor
-
-__all__ = ["explain"]
 
 _STRONGEST = 20  # phrases, and n-grams, of one document that are listed
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from laconic.features.matrix_file import Written
     from laconic.features.vectorizer import GrammarVectorizer
 
-__all__ = ["features"]
-
 
 def features(
     inputs: InputPaths,

@@ -9,20 +9,6 @@ from cyclopts import Parameter
 
 from laconic.cli.inputs import ReadingFlags
 
-__all__ = [
-    "OUT",
-    "CorpusPath",
-    "Device",
-    "Force",
-    "InputPaths",
-    "Json",
-    "MaybeOut",
-    "Out",
-    "Reading",
-    "RunFolder",
-    "Switch",
-]
-
 OUT = Parameter(name=["--out", "-o"])
 Out: TypeAlias = Annotated[Path, OUT]
 MaybeOut: TypeAlias = Annotated[Path | None, OUT]

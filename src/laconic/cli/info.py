@@ -10,8 +10,6 @@ from typing import Any
 from laconic.cli.flags import CorpusPath, Json
 from laconic.errors import InputError
 
-__all__ = ["info"]
-
 
 def info(
     corpus: CorpusPath,

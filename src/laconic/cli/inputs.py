@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from laconic.corpus.inputs import Inputs
     from laconic.formats import ReadOptions
 
-__all__ = ["ReadingFlags", "column", "open_inputs"]
-
 _PART_BYTES = 1 << 20  # of text that are read at a time
 _ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-__all__ = ["resumable"]
-
 
 @contextmanager
 def resumable(kept: Path) -> Iterator[None]:

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from laconic.inference.predictor import Predictor
     from laconic.tasks import Task
 
-__all__ = ["predict"]
-
 _CACHE = 1 << 16  # states: 50 MB of 200 numbers each
 _DIGITS = 6  # of probabilities: more would tell nothing, and differ from machine to machine
 

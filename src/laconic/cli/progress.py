@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from laconic.corpus.inputs import Inputs
 
-__all__ = ["Bar", "InputProgress"]
-
 _Item = TypeVar("_Item")
 
 

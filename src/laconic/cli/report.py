@@ -8,8 +8,6 @@ from laconic.cli.flags import Out
 from laconic.errors import InputError, needs
 from laconic.files import check_output
 
-__all__ = ["report"]
-
 
 def report(
     *runs: Path,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from laconic.cli.flags import CorpusPath, Switch
 
-__all__ = ["show"]
-
 
 def show(
     corpus: CorpusPath,

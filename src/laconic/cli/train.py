@@ -22,9 +22,8 @@ from laconic.training.settings import TrainingConfig, read_toml, resolve
 
 if TYPE_CHECKING:
     from laconic.tasks import Metric, Task
-    from laconic.training.loop import Progress, Trained
-
-__all__ = ["train"]
+    from laconic.training.loop import Trained
+    from laconic.training.progress import Progress
 
 
 def _flags() -> type[Any]:

@@ -8,8 +8,6 @@ import sys
 from laconic.cli.flags import CorpusPath, Json
 from laconic.show import how_many
 
-__all__ = ["verify"]
-
 
 def verify(corpus: CorpusPath, /, *, as_json: Json = False) -> None:
     """Check every row of a corpus, and name those that are damaged; exit status 1 if any is.

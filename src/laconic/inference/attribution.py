@@ -18,8 +18,6 @@ from laconic.batching import Batch, GrammarDataset
 from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
 
-__all__ = ["ValueOf", "scores_of_document", "scores_of_many"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 ValueOf: TypeAlias = Callable[[Tensor], Tensor]
 """Outputs [B, outputs] to what is explained, [B]; it is linear."""

@@ -20,8 +20,6 @@ from laconic.inference.predictor import Predictor
 from laconic.ngrams.hashed import CountedText, HashedCounter, portions
 from laconic.nn.bag import NgramBag
 
-__all__ = ["CountedTable", "scored_columns", "spread"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 _CANDIDATES = 1000  # of each class that are named, of the documents at hand
 

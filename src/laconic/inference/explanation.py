@@ -23,8 +23,6 @@ from laconic.inference.counted_explanation import CountedTable, scored_columns, 
 from laconic.inference.phrase_table import Phrase, PhraseTable, symbol_lengths
 from laconic.inference.predictor import Predictor
 
-__all__ = ["Explanation", "Method", "Phrase", "ScoredSymbol", "explain", "top_phrases"]
-
 Method: TypeAlias = Literal["gradient", "integrated"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 

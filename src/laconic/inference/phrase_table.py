@@ -14,8 +14,6 @@ from laconic.alphabet import Alphabet
 from laconic.arrays import Int64s
 from laconic.grammar import Grammar, Grammars
 
-__all__ = ["Phrase", "PhraseTable", "symbol_lengths"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 _MOST_PHRASES = 1 << 20  # that are counted at a time; the rarest are dropped beyond
 _LONGEST = 200  # letters of a phrase in lists

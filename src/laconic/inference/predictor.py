@@ -26,8 +26,6 @@ from laconic.nn import GrammarModel
 from laconic.nn.forward import ForwardPass
 from laconic.tasks import Task
 
-__all__ = ["Predictor"]
-
 Floats: TypeAlias = npt.NDArray[np.float32]
 _TEXT = (str, *BYTES_LIKE)
 _CHUNK = 1024  # documents compressed, sorted by length and cut into batches together,

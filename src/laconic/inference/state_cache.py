@@ -16,8 +16,6 @@ from laconic.errors import InputError
 from laconic.nn import GrammarModel
 from laconic.nn.composers import Composer
 
-__all__ = ["CacheInfo", "StateCache"]
-
 
 class CacheInfo(NamedTuple):
     """How a cache did: nodes found and not found so far, states it holds and has room for."""

@@ -10,8 +10,6 @@ from laconic.errors import InputError
 from laconic.nn.config import ModelError
 from laconic.nn.weighted_sums import weighted_sums
 
-__all__ = ["NgramBag"]
-
 
 class NgramBag(nn.Module):
     """Scores of documents as a sum over their n-grams: one learned number for each and output.

@@ -33,8 +33,6 @@ from torch.nn import functional as F  # noqa: N812
 from laconic.errors import InputError
 from laconic.nn.scan import linear_scan
 
-__all__ = ["COMPOSERS", "Composer", "make_composer"]
-
 
 class Composer(Protocol):
     """What a composer has; see the module's description."""

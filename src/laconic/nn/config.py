@@ -15,15 +15,6 @@ from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.tasks import TASKS
 
-__all__ = [
-    "ModelConfig",
-    "ModelError",
-    "ModelSettings",
-    "check_names",
-    "check_settings",
-    "setting",
-]
-
 _MOST = 1 << 24  # of any size: far more than any model has, and few enough to multiply
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a name"}
 _ENDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {

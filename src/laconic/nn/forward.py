@@ -20,8 +20,6 @@ from laconic.nn.model import GrammarModel
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-__all__ = ["ForwardPass"]
-
 Floats: TypeAlias = npt.NDArray[np.float32]
 _CAPTURED_AFTER = 2  # batches of a shape: capturing takes as long as some batches without a graph
 

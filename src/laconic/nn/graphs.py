@@ -21,8 +21,6 @@ from laconic.batching import Bag, Batch, NgramsInPlace
 from laconic.errors import InputError
 from laconic.nn.model import GrammarModel
 
-__all__ = ["Captured", "captured_inference", "captured_training"]
-
 _MOST_GRAPHS = 256
 _Key: TypeAlias = tuple[Any, ...]
 """What the batches of a graph have in common; documents and padded length first."""

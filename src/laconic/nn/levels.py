@@ -11,8 +11,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["Cell", "compose_levels", "compose_levels_plainly", "sum_levels"]
-
 Cell = Callable[[Tensor, Tensor], Tensor]
 """left, right: float [n, state] to the states of n nodes, float [n, state]; a pure function."""
 

@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["read", "read_in_parts"]
-
 _MOST = 65_535
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "LSTM": torch.lstm,

@@ -10,8 +10,6 @@ import torch
 
 from laconic.errors import OutOfMemoryError
 
-__all__ = ["enough_memory", "is_out_of_memory", "peak_memory_mb"]
-
 
 def peak_memory_mb(device: torch.device) -> float:
     """Return the most memory used so far: of a GPU by tensors, else of this process."""

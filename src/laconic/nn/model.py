@@ -21,8 +21,6 @@ from laconic.nn.pooling import pooling
 from laconic.nn.sequence_models import sequence_model
 from laconic.tasks import TASKS
 
-__all__ = ["GrammarModel"]
-
 _LENGTHS = 24  # expanded lengths that are told apart; from the last on they look the same
 
 

@@ -12,8 +12,6 @@ from laconic.nn.config import ModelError
 from laconic.nn.levels import sum_levels
 from laconic.nn.weighted_sums import weighted_sums
 
-__all__ = ["NgramVectors"]
-
 _LONG = 16  # letters: symbols of many more would drown all others
 
 

@@ -24,8 +24,6 @@ from torch import Tensor, nn
 
 from laconic.errors import InputError
 
-__all__ = ["POOLINGS", "Pooling", "pooling"]
-
 
 class MaxPooling(nn.Module):
     """The largest value of each feature."""

@@ -17,19 +17,6 @@ from laconic.errors import VersionError
 from laconic.files import check_version, read_json, together
 from laconic.nn.config import ModelConfig, ModelError, ModelSettings
 
-__all__ = [
-    "VERSION",
-    "Files",
-    "card",
-    "find",
-    "from_file",
-    "read_config",
-    "read_weights",
-    "save_tensors",
-    "to_file",
-    "write",
-]
-
 VERSION = 1
 """Of the format of models and runs: FORMAT.md."""
 

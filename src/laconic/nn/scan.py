@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-__all__ = ["linear_scan"]
-
 
 def linear_scan(a: Tensor, b: Tensor) -> Tensor:
     """Return h with h[t] = a[t] h[t-1] + b[t] and h[-1] = 0, elementwise; a, b, h: float [T, ...].

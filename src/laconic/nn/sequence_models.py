@@ -31,8 +31,6 @@ from torch.nn import functional as F  # noqa: N812
 from laconic.errors import InputError
 from laconic.nn.long_sequences import read
 
-__all__ = ["DIRECTIONS", "SEQUENCE_MODELS", "SequenceModel", "sequence_model"]
-
 DIRECTIONS = ("forward", "backward", "both")
 
 RecurrentCell: TypeAlias = type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-__all__ = ["weighted_sums"]
-
 
 def weighted_sums(table: Tensor, rows: Tensor, weights: Tensor, into: Tensor, count: int) -> Tensor:
     """Return float [count, size]: table[rows[k]] * weights[k], added up for each into[k].

@@ -7,9 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from laconic.inference.explanation import Explanation, Phrase, ScoredSymbol
-
-__all__ = ["document_page", "lists_page", "shade", "shared", "visible"]
+    from laconic.inference.explanation import Explanation, ScoredSymbol
+    from laconic.inference.phrase_table import Phrase
 
 _FOR, _AGAINST = (67, 147, 195), (214, 96, 77)  # told apart by nearly every eye
 # What is no character of a page or would command a terminal, as a picture of itself.

@@ -10,8 +10,6 @@ from typing import Any
 
 from laconic.tasks import TASKS, Metric, Task
 
-__all__ = ["RunFacts", "mapping", "metrics_of", "real", "tasks_of"]
-
 
 def real(value: object) -> float | None:
     """Return a finite number as a float, anything else as None."""

@@ -24,8 +24,6 @@ with needs("a report", "report"):
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-__all__ = ["ACCENT", "COLOURS", "Curve", "calibration", "curves", "heat_map", "style", "svg"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 ACCENT, INK, FAINT = "#0f766e", "#374151", "#e5e7eb"
 COLOURS = (ACCENT, "#94a3b8", "#c2703d", "#6d5bd0", "#a3a635", "#b8457f", "#3b82c4", "#78716c")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import re
 
-__all__ = ["Html", "element", "joined"]
-
 _VOID = frozenset({"br", "link", "meta"})
 # HTML has no way to write these; a class name made from bytes may hold them.
 _UNWRITABLE = re.compile(

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from laconic.tasks import Metric
 
-__all__ = ["count", "decimals", "duration", "megabytes", "percent", "score_of", "setting"]
-
 _NONE = "–"
 
 

@@ -15,8 +15,6 @@ from laconic.report.numbers import count, decimals, percent
 from laconic.report.tables import folded, name, table
 from laconic.show import how_many
 
-__all__ = ["outcomes"]
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 _LARGEST_TABLE = 20  # classes; larger matrices are drawn
 _HALF = 7  # classes whose table fits half the page

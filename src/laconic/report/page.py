@@ -12,8 +12,6 @@ from laconic.report.numbers import count, duration, megabytes, score_of
 from laconic.show import how_many
 from laconic.tasks import Metric
 
-__all__ = ["page"]
-
 # Nothing may be loaded from elsewhere and nothing may run: the file says so itself.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 

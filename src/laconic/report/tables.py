@@ -12,8 +12,6 @@ from laconic.report.numbers import count, decimals, duration, megabytes, percent
 from laconic.show import how_many
 from laconic.tasks import Metric
 
-__all__ = ["corpus", "folded", "listed", "name", "provenance", "settings", "summary", "table"]
-
 _MOST_CLASSES = 500  # in the table of counts
 _SHOWN_CLASSES = 12  # before the rest is folded
 

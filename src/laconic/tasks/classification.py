@@ -16,8 +16,6 @@ from laconic.tasks.task import Answers, Array, Floats, Metric, Task
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Classification", "per_class", "ratio"]
-
 _BINS = 10
 
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from laconic.errors import InputError
 
-__all__ = ["Class", "LabelError", "finder", "lists", "numbers", "ordered", "plain", "single"]
-
 Class: TypeAlias = str | int | bool
 _SHOWN = 10
 

@@ -18,8 +18,6 @@ from laconic.tasks.task import Answers, Array, Floats, Metric, Task
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Multilabel"]
-
 
 def _micro_f1(answers: Answers) -> float:
     right, occur, chosen = (each.sum(keepdims=True) for each in answers.counts)

@@ -14,8 +14,6 @@ from laconic.tasks.task import Answers, Array, Floats, Metric, Task
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Regression"]
-
 
 def _r2(answers: Answers) -> float | None:
     spread = float(((answers.wanted - answers.wanted.mean()) ** 2).sum())

@@ -17,8 +17,6 @@ from laconic.tasks.labels import Class
 if TYPE_CHECKING:
     from torch import Tensor  # not needed to know names, words and figures
 
-__all__ = ["Answers", "Array", "Floats", "Metric", "Task", "summary"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Answers: TypeAlias = SimpleNamespace

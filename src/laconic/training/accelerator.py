@@ -16,8 +16,6 @@ from torch import Tensor
 from laconic.errors import InputError
 from laconic.training.settings import ConfigError, TrainingConfig
 
-__all__ = ["accelerator_for", "autocast_type", "random_states", "set_random_states"]
-
 
 def accelerator_for(config: TrainingConfig, folder: Path | None) -> Accelerator:
     """Return the processes and the device to train on; ConfigError if there is no such device."""

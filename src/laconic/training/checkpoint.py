@@ -16,8 +16,6 @@ from laconic.errors import InputError
 from laconic.files import read_json, remove, whole, write_text
 from laconic.nn.pretrained import save_tensors
 
-__all__ = ["CheckpointError", "Checkpoints", "Position", "cut_lines"]
-
 _KEPT = 2
 _ADAM = ("exp_avg", "exp_avg_sq", "step")
 _MOST_RANDOM = 1 << 16  # bytes of a generator's state; torch's has 5,056

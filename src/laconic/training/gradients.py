@@ -18,8 +18,6 @@ from laconic.training.accelerator import autocast_type
 from laconic.training.losses import Losses, losses_of_views
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["Gradients", "gradients_of"]
-
 Gradients: TypeAlias = Callable[[list[Batch]], tuple[Tensor, Tensor]]
 """Some batches to the sum of their losses and the number of their documents, over processes."""
 

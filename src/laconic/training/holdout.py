@@ -13,8 +13,6 @@ from laconic.corpus import Corpus
 from laconic.tasks import LabelError, Task, task_of
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["Divided", "divide", "labelled_dataset", "split", "targets_of"]
-
 
 class Divided(NamedTuple):
     """Documents that train, those that validate (None: nobody), and their task."""

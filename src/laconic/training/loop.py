@@ -23,7 +23,7 @@ from laconic.training.checkpoint import Position
 from laconic.training.holdout import divide, targets_of
 from laconic.training.losses import class_weights, document_losses
 from laconic.training.new_model import new_model, new_optimizer
-from laconic.training.progress import Progress, TrainingError, WatchedLosses
+from laconic.training.progress import Progress, WatchedLosses
 from laconic.training.schedule import learning_rate
 from laconic.training.settings import TrainingConfig
 
@@ -32,8 +32,6 @@ with needs("training", "train"):
     from laconic.training.gradients import gradients_of
     from laconic.training.recorder import Recorder
     from laconic.training.validation import forward_pass, validate
-
-__all__ = ["Progress", "Trained", "TrainingError", "train"]
 
 _CHECK_EVERY = 50  # steps after which a GPU is asked for its losses
 _CURE = (

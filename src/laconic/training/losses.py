@@ -13,8 +13,6 @@ from torch import Tensor
 from laconic.tasks import Task
 from laconic.training.settings import ConfigError, TrainingConfig
 
-__all__ = ["Losses", "class_weights", "document_losses", "losses_of_views"]
-
 Losses: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """outputs float [B, K], labels [B] or [B, K] to the losses of the documents, float [B]."""
 

@@ -16,8 +16,6 @@ from laconic.ngrams.in_place import NgramPlacer
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["new_model", "new_optimizer"]
-
 
 def new_model(config: ModelConfig, training: GrammarDataset) -> GrammarModel:
     """Return a new model, which knows the n-grams that are in two documents at least.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["PRESETS"]
-
 _ACCURATE: dict[str, Any] = {
     "composer": "grc",
     "local_ngrams": 7,

@@ -12,8 +12,6 @@ from torch import Tensor
 from laconic.errors import InputError
 from laconic.training.checkpoint import Position
 
-__all__ = ["Progress", "TrainingError", "WatchedLosses"]
-
 
 class TrainingError(InputError):
     """A training that cannot go on; says why, and what to do."""

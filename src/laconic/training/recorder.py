@@ -33,8 +33,6 @@ from laconic.training.progress import TrainingError
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["Recorder"]
-
 # These do not change what comes out.
 _FREE = {"checkpoint_minutes", "workers", "trackers"}
 

@@ -19,8 +19,6 @@ from laconic.tasks import Task, task_from_json
 from laconic.training.checkpoint import Checkpoints
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["Run", "RunError", "about_corpus"]
-
 _OURS = {"config.json", "about.json", "model", "checkpoints", "metrics.jsonl", "report.html"}
 
 

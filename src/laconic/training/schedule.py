@@ -6,8 +6,6 @@ import math
 
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["learning_rate"]
-
 
 def learning_rate(config: TrainingConfig, step: int, steps_per_epoch: int) -> float:
     """Return the rate of a step, counted from 0: a pure function, so that nothing must be saved.

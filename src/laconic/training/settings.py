@@ -20,8 +20,6 @@ from laconic.nn.config import (
 from laconic.tasks import TASKS
 from laconic.training.presets import PRESETS
 
-__all__ = ["ConfigError", "TrainingConfig", "TrainingSettings", "read_toml", "resolve"]
-
 _MANY = 1 << 31
 _MOST = 1 << 62
 

@@ -16,8 +16,6 @@ from laconic.training.holdout import targets_of
 from laconic.training.progress import TrainingError
 from laconic.training.settings import TrainingConfig
 
-__all__ = ["forward_pass", "validate"]
-
 
 def forward_pass(model: GrammarModel, config: TrainingConfig, processes: int = 1) -> ForwardPass:
     """Return the pass through a model in batches as settings want them."""
