@@ -16,6 +16,9 @@ import pytest
 
 import laconic
 
+# One process copies the sources, and all tests here share them.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("extending")]
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "extending.md"
 BLOCK = re.compile(r"^<!-- (.+?) -->\n```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -100,7 +103,6 @@ def test_it_is_added_in_so_few_files(thing: Thing, tree: Path, tmp_path: Path) -
     attempt(thing, "try", tree, Path(laconic._core.__file__), tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "thing",
     [each for each in things() if "try built" in dict(each.blocks)],
