@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from laconic.errors import InputError
-from laconic.files import local_path, write_text
+from laconic.files import check_output, write_text
 from laconic.report.facts import RunFacts
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def write_report(
     The file loads nothing and runs nothing. It appears when it is whole. ValueError without
     runs, ModuleNotFoundError without matplotlib.
     """
-    local_path(path)
+    check_output(path, force=True)
     if not runs:
         raise InputError("a report needs at least one run")
     from laconic.report.page import page  # matplotlib takes half a second to load
