@@ -26,7 +26,7 @@ else:
     CodecName = Literal[tuple(CODECS)]
 _TEXT = (str, *BYTES_LIKE)
 _NO_LIMIT = 0xFFFFFFFF
-MOST_THREADS = 4096
+_MOST_THREADS = 4096
 
 
 class Options(TypedDict, total=False):
@@ -129,10 +129,7 @@ def compress_many(
     <Grammars: 2 documents, 38 terminals as sequences of 28 symbols and 5 rules>
     """
     codec = as_codec(codec, options)
-    if threads is None:
-        threads = processors()
-    elif not _is_integer(threads) or not 1 <= threads <= MOST_THREADS:
-        raise InputError(f"threads must be an integer from 1 to {MOST_THREADS}, not {threads!r}")
+    threads = threads_of(threads)
     if isinstance(documents, _TEXT):
         raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
     parts: list[Any] = list(documents)
@@ -227,6 +224,15 @@ def _alphabet_size(symbols: Symbols, alphabet_size: int | None, alphabet: str | 
 
 def _is_integer(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def threads_of(threads: int | None) -> int:
+    """Return how many threads are meant, None for one per processor; InputError if too many."""
+    if threads is None:
+        return processors()
+    if not _is_integer(threads) or not 1 <= threads <= _MOST_THREADS:
+        raise InputError(f"threads must be an integer from 1 to {_MOST_THREADS}, not {threads!r}")
+    return int(threads)
 
 
 def processors() -> int:

@@ -19,6 +19,7 @@ from strategies import RANDOMS, chain, codec_options, document, doubling, rename
 
 from laconic import Alphabet, Grammar, GrammarError, Grammars, compress, compress_many, oracle
 from laconic.ngrams import (
+    Choice,
     Counts,
     Letters,
     Vocabulary,
@@ -151,8 +152,8 @@ def test_choices_are_those_of_the_whole(
     grammars = compress_many(texts)
     read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     whole, _ = count_all(grammars, read, 1, 3)
-    options: dict[str, Any] = {"min_df": least, "max_df": most, "binary": binary}
-    chosen, counts = count_all(grammars, read, 1, 3, max_features=limit, **options)
+    choice = Choice(least, most, limit, binary)
+    chosen, counts = count_all(grammars, read, 1, 3, choice)
     known = count_known(grammars, read, 1, 3, chosen)
     for name in ("indptr", "indices", "data"):
         assert getattr(counts, name).tolist() == getattr(known, name).tolist()
@@ -166,10 +167,10 @@ def test_choices_are_those_of_the_whole(
     assert sorted((int(weights[numbers[n]]) for n in chosen.names()), reverse=True) == best
     assert chosen.names() == sorted(chosen.names())
     blocks = [grammars[i : i + 1] for i in range(len(grammars))]
-    learned = learn(iter(blocks), read, 1, 3, max_features=limit, **options)
+    learned = learn(iter(blocks), read, 1, 3, choice)
     assert learned.names() == chosen.names()
     assert learned.total.tolist() == chosen.total.tolist()
-    again = count_all(blocks, read, 1, 3, max_features=limit, **options)[1]
+    again = count_all(blocks, read, 1, 3, choice)[1]
     assert again.data.tobytes() == counts.data.tobytes()
 
 
@@ -182,7 +183,9 @@ def test_threads_change_no_byte(codec: Any) -> None:
     read = letters_of(Alphabet.bytes(), lowercase=True, collapse=True, reverse_complement=False)
     results = []
     for threads in (1, 2, 5):
-        vocabulary, counts = count_all(grammars, read, 1, 5, max_features=5000, threads=threads)
+        vocabulary, counts = count_all(
+            grammars, read, 1, 5, Choice(max_features=5000), threads=threads
+        )
         known = count_known(grammars, read, 1, 5, vocabulary, threads=threads)
         hashed = count_hashed(grammars, read, 1, 5, 1 << 12, threads=threads)
         arrays: list[Any] = [vocabulary.total, vocabulary.document_frequency]

@@ -101,7 +101,8 @@ def compress(
     from laconic.corpus.schema import About
     from laconic.corpus.worker import CompressionJob
     from laconic.engines import engine_named
-    from laconic.engines.build import NothingToDoError, build_corpus
+    from laconic.engines.build import build_corpus
+    from laconic.engines.shards import NothingToDoError
     from laconic.formats import read
     from laconic.formats.compression import split_suffix
     from laconic.formats.registry import formats_by_suffix

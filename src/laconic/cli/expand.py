@@ -30,8 +30,9 @@ def expand(
 
     """
     from laconic.corpus import Corpus
+    from laconic.formats.layout import layout_for
     from laconic.formats.registry import format_named
-    from laconic.formats.writing import layout_for, write
+    from laconic.formats.writing import write
 
     check_output(out, force=force, inputs=[corpus])
     opened = Corpus.open(corpus)

@@ -26,16 +26,6 @@ from laconic.corpus.schema import (
 )
 from laconic.errors import GrammarError, InputError
 
-__all__ = [
-    "COMPACTED",
-    "check_compact",
-    "compact_fields",
-    "from_compact",
-    "learn_model",
-    "listed_fields",
-    "to_compact",
-]
-
 COMPACTED = ("letters", "rules", "sequence")
 _FIELD = pa.field("grammar", pa.large_binary(), nullable=False)
 _MOST_UNPACKED = 48  # bytes that a byte of code may become

@@ -35,8 +35,6 @@ from laconic.formats import ReadOptions, at_its_row, read_table
 from laconic.grammar import Grammar, Grammars
 from laconic.show import how_many
 
-__all__ = ["Corpus", "CorpusError"]
-
 _EXPANDED = 1 << 26  # letters that are expanded at a time
 
 

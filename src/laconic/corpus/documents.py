@@ -11,8 +11,6 @@ from laconic.corpus import Corpus
 from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 
-__all__ = ["DocumentSource", "documents_of", "is_missing"]
-
 DocumentSource: TypeAlias = Corpus | Grammars | Iterable[Document] | Iterable[Grammar]
 """Documents in any container; an Arrow array or a pandas Series of texts is an iterable, too."""
 

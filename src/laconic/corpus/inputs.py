@@ -14,8 +14,6 @@ from laconic.errors import LaconicError, NoDocumentError
 from laconic.formats import RawDocuments, ReadOptions, at_its_row, read
 from laconic.show import how_many
 
-__all__ = ["InputPart", "Inputs", "open_inputs"]
-
 _ROWS = 4096  # of a corpus that are read at a time
 
 

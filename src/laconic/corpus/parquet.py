@@ -32,8 +32,6 @@ from laconic.corpus.schema import (
     stated_shards,
 )
 
-__all__ = ["CorpusFile", "CorpusWriter", "RowGroup"]
-
 _CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"0" * 16
 _MOST_UNPACKED = 1 << 30
 _THRIFT_LIMIT = 1 << 26

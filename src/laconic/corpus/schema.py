@@ -22,22 +22,6 @@ from laconic.codecs import Codec
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammars, grammars_of
 
-__all__ = [
-    "GRAMMAR_COLUMNS",
-    "About",
-    "CorpusError",
-    "check_columns",
-    "errors_in",
-    "final_layout",
-    "grammars_from",
-    "layout_metadata",
-    "lists_of",
-    "packed_lists",
-    "shards_metadata",
-    "stated_shards",
-    "table_of",
-]
-
 VERSION = 1
 _KEY, _CHECK = b"laconic", b"laconic.crc32"
 _LAYOUT, _SHARDS = b"laconic.layout", b"laconic.shards"

@@ -14,8 +14,6 @@ from laconic.codecs import compress_symbols
 from laconic.corpus.schema import About, table_of
 from laconic.errors import InputError
 
-__all__ = ["CompressionJob", "DocumentError", "Result", "compress_table"]
-
 _LONGEST = 0xFFFFFF00  # letters; the core keeps positions in 32 bits
 
 

@@ -23,8 +23,6 @@ from laconic.files import spare_inputs
 from laconic.formats import RawDocuments, ReadError, at_its_row
 from laconic.formats.format import RawPart, Reject, shown
 
-__all__ = ["NoDocumentsError", "NothingToDoError", "build_corpus"]
-
 SHARD_LETTERS = 64_000_000  # what is lost at most when the work is interrupted
 
 

@@ -11,8 +11,6 @@ import pyarrow as pa
 from laconic.codecs import processors
 from laconic.corpus.worker import CompressionJob, Result, compress_table
 
-__all__ = ["LocalEngine"]
-
 
 class LocalEngine:
     """Threads of this process, one per processor by default."""

@@ -12,8 +12,6 @@ import pyarrow as pa
 from laconic.corpus.worker import CompressionJob, Result, compress_table
 from laconic.errors import needs
 
-__all__ = ["RayEngine"]
-
 
 class RayEngine:
     """The cluster that RAY_ADDRESS names, or Ray on this machine; `workers` calls at a time."""

@@ -15,8 +15,6 @@ import pyarrow as pa
 from laconic.corpus.worker import CompressionJob, DocumentError, Result, compress_table
 from laconic.errors import needs
 
-__all__ = ["SparkEngine"]
-
 
 class SparkEngine:
     """The active Spark session, or one on this machine with `workers` threads.

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from laconic.files import whole
 
-__all__ = ["Written", "write_matrix"]
-
 _COPIED = 1 << 22  # bytes copied at a time
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # as in every file, so that the same matrix gives the same bytes
 _MOST_32 = 2**31 - 1

@@ -16,8 +16,6 @@ from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 from laconic.ngrams import Letters, letters_of
 
-__all__ = ["Block", "Preprocessing"]
-
 # Grammars, how they are read, and over which alphabet: None for texts that are read exactly.
 Block: TypeAlias = tuple[Grammars, Letters, Alphabet | None]
 _BLOCK = 1 << 20  # letters of texts, or symbols of grammars, that are a block,

@@ -19,6 +19,7 @@ from laconic.features.weights import weights
 from laconic.grammar import Grammars
 from laconic.ngrams import (
     LONGEST,
+    Choice,
     Counts,
     Letters,
     Vocabulary,
@@ -34,8 +35,6 @@ with needs("the vectorizer", "sklearn"):
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.utils import check_array
     from sklearn.utils.validation import check_is_fitted
-
-__all__ = ["GrammarVectorizer"]
 
 _MOST_COLUMNS = 2**31 - 1
 
@@ -271,19 +270,12 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
         least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
         if most < least:
             raise InputError("max_df corresponds to < documents than min_df")
-        options: dict[str, Any] = {
-            "min_df": least,
-            "max_df": most,
-            "max_features": self.max_features,
-            "binary": bool(self.binary),
-            "dtype": self._dtype,
-            "threads": self.threads,
-        }
+        choice = Choice(least, most, self.max_features, bool(self.binary), self._dtype)
         (low, high), counts = _pair(self.ngram_range), None
         if counted:
-            ngrams, counts = count_all(parts, read, low, high, **options)
+            ngrams, counts = count_all(parts, read, low, high, choice, self.threads)
         else:
-            ngrams = learn(parts, read, low, high, **options)
+            ngrams = learn(parts, read, low, high, choice, self.threads)
         if not len(ngrams):
             raise InputError(
                 f"no n-grams of {low} to {high} letters remain: the documents are empty or "

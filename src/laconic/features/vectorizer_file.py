@@ -19,8 +19,6 @@ from laconic.features.vectorizer import GrammarVectorizer
 from laconic.files import check_version, read_json, write_text
 from laconic.ngrams import Vocabulary
 
-__all__ = ["load_vectorizer", "save_vectorizer"]
-
 _VERSION = 1
 _MOST = 1 << 34  # bytes; some hundred million n-grams
 

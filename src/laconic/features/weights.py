@@ -12,8 +12,6 @@ import numpy.typing as npt
 from laconic.codecs import processors
 from laconic.ngrams import Counts
 
-__all__ = ["weights"]
-
 _PIECE = 1 << 16  # entries weighed at a time: they stay in the cache
 
 

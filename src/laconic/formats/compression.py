@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["BROKEN", "compressor", "decompressor", "split_suffix"]
-
 _Open: TypeAlias = Callable[[Any], Any]  # a file as stored to one of plain bytes
 _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
 _READERS: dict[str, _Open] = {

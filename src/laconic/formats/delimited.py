@@ -35,8 +35,6 @@ from laconic.formats.format import (
 from laconic.formats.records import Records, scan, split, unquoted
 from laconic.formats.sources import Source, Stream
 
-__all__ = ["FORMATS"]
-
 BLOCK = 4 << 20
 LONGEST_RECORD = 1 << 28  # finding its end takes several times as much memory
 _SAMPLE = 256 << 10

@@ -17,8 +17,6 @@ from laconic.formats.format import NEWLINES, FileRows, Format, Layout, ReadOptio
 from laconic.formats.lines import newlines
 from laconic.formats.sources import Source, Stream
 
-__all__ = ["FORMATS"]
-
 _BLOCK = 1 << 22
 _SAMPLE = 1 << 18
 

@@ -14,8 +14,6 @@ from laconic.formats.compression import compressor, split_suffix
 from laconic.formats.format import FileRows, Format, Layout, ReadOptions, Reject, shown
 from laconic.formats.sources import Source, Stream
 
-__all__ = ["FORMATS"]
-
 _TYPES = {"path": pa.string(), "text": pa.large_binary(), "label": pa.string()}
 
 

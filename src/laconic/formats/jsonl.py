@@ -26,8 +26,6 @@ from laconic.formats.format import (
 from laconic.formats.lines import BLOCK, line_blocks, newlines, read_lines
 from laconic.formats.sources import Source, Stream
 
-__all__ = ["FORMATS"]
-
 Object: TypeAlias = dict[str, Any]
 _BOM = b"\xef\xbb\xbf"
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)

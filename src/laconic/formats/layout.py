@@ -9,8 +9,6 @@ from laconic.formats.compression import split_suffix
 from laconic.formats.format import SOME_COLUMNS, Layout
 from laconic.formats.registry import MODULES, format_named, format_of
 
-__all__ = ["layout_for"]
-
 
 def layout_for(out: Path, layout: Layout) -> Layout:
     """Return the layout that `out`'s suffix asks for: the one given, where the formats agree.

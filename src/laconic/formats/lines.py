@@ -14,8 +14,6 @@ from laconic.formats.columns import as_bytes, fixed_columns, join_records
 from laconic.formats.format import NEWLINES, FileRows, Format, Layout, ReadOptions, Reject, shown
 from laconic.formats.sources import Source, Stream
 
-__all__ = ["BLOCK", "FORMATS", "line_blocks", "newlines", "read_lines"]
-
 BLOCK = 4 << 20
 LONGEST_LINE = 1 << 30  # Arrow's offsets within a column end at 2 GiB.
 

@@ -16,8 +16,6 @@ from laconic.formats.columns import STRINGS, check_same_columns, choose_columns,
 from laconic.formats.format import FileRows, Format, Layout, ReadError, ReadOptions, Reject
 from laconic.formats.sources import Source, Stream
 
-__all__ = ["FORMATS", "TableReader"]
-
 _TEXT_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _MOST_ROWS = 1 << 16

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from laconic.arrays import arrow_integers
 from laconic.formats.format import FileRows, RawPart, Reject, RowNumbers
 
-__all__ = ["cut_into_parts"]
-
 
 def cut_into_parts(
     files: Iterable[tuple[str, FileRows]], schema: pa.Schema, text: str, part_bytes: int

@@ -12,8 +12,6 @@ from laconic.formats.parts import cut_into_parts
 from laconic.formats.registry import format_named, formats_by_suffix
 from laconic.formats.sources import PathOrURL, Source, Stream, find
 
-__all__ = ["RawDocuments", "read", "read_table"]
-
 _DEFAULTS = ReadOptions()
 
 

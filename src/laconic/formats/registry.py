@@ -10,8 +10,6 @@ from laconic.errors import InputError
 if TYPE_CHECKING:
     from laconic.formats.format import Format
 
-__all__ = ["MODULES", "FormatName", "format_named", "format_of", "formats_by_suffix"]
-
 # The module that has the format of each name in its FORMATS. It is imported when it is asked for:
 # the names are in the help of commands, which must not wait for pyarrow.
 MODULES = {

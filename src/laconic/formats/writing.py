@@ -18,8 +18,6 @@ from laconic.formats.format import Layout
 from laconic.formats.layout import layout_for
 from laconic.formats.registry import format_named
 
-__all__ = ["layout_for", "write"]
-
 
 def write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> int:
     """Write documents to `out`, compressed as its suffix says, and return how many.

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from laconic import _core
+from laconic._core import Counts
 from laconic.ngrams.counts import (
     LONGEST,
-    Counts,
+    Choice,
     Vocabulary,
     as_vocabulary,
     count_all,
@@ -20,6 +21,7 @@ from laconic.ngrams.spelling import Letters, letters_of
 __all__ = [
     "HASHES",
     "LONGEST",
+    "Choice",
     "Counts",
     "Letters",
     "Vocabulary",

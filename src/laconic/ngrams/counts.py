@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import index
 
@@ -11,74 +13,51 @@ import numpy.typing as npt
 
 from laconic import _core
 from laconic._core import Counts
-from laconic.arrays import Int64s, frozen
-from laconic.codecs import MOST_THREADS, processors
+from laconic.arrays import Int32s, Int64s, frozen
+from laconic.codecs import threads_of
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammars
 from laconic.ngrams.spelling import Letters, UInt32s
 from laconic.show import how_many
 
-__all__ = [
-    "Counts",
-    "Letters",
-    "Vocabulary",
-    "as_vocabulary",
-    "count_all",
-    "count_hashed",
-    "count_known",
-    "count_phrases",
-    "learn",
-]
-
 LONGEST = 64  # letters of an n-gram
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """N-grams and their columns: those learned stand in the order in which Python sorts str.
 
-    `document_frequency` and `total` (int64 [V]) say in how many documents of those learned from
-    each n-gram occurs, and how often; they are 0 for n-grams that were given.
+    N-gram k is spelled by the code points points[offsets[k]:offsets[k + 1]]: str by str they would
+    take longer to make than to count. `document_frequency` and `total` (int64 [V]) say in how many
+    documents of those learned from each occurs, and how often; 0 for n-grams that were given.
     """
 
+    points: UInt32s
+    offsets: Int64s
     document_frequency: Int64s
     total: Int64s
-
-    def __init__(
-        self, points: UInt32s, offsets: Int64s, document_frequency: Int64s, total: Int64s
-    ) -> None:
-        # N-gram k is spelled points[offsets[k]:offsets[k + 1]]: str by str they would take longer
-        # to make than to count.
-        self._points, self._offsets = points, offsets
-        self.document_frequency, self.total = document_frequency, total
 
     @classmethod
     def from_names(cls, names: Iterable[str]) -> Vocabulary:
         """Return a vocabulary in which names[k] has column k; ValueError for one given twice."""
         given = list(names)
-        seen: set[str] = set()
-        for name in given:
+        for name, times in Counter(given).items():
             if not isinstance(name, str):
                 raise TypeError(f"n-grams are str, not {type(name).__name__}")
-            if name in seen:
+            if times > 1:
                 raise InputError(f"the n-gram {name!r} is given twice; give each one column")
-            seen.add(name)
         data = "".join(given).encode("utf-32-le", "surrogatepass")
         offsets = np.cumsum([0, *map(len, given)], dtype=np.int64)
         none = frozen(np.zeros(len(given), np.int64))
         return cls(np.frombuffer(data, "<u4").astype(np.uint32), offsets, none, none)
 
-    @property
-    def spelled(self) -> tuple[UInt32s, Int64s]:
-        """Code points and offsets: N-gram k is points[offsets[k]:offsets[k + 1]]."""
-        return self._points, self._offsets
-
     def names(self) -> list[str]:
         """Return the n-grams, by column."""
-        text = self._points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
-        return [text[i:j] for i, j in pairwise(self._offsets.tolist())]
+        text = self.points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        return [text[i:j] for i, j in pairwise(self.offsets.tolist())]
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return len(self.offsets) - 1
 
     def __repr__(self) -> str:
         return f"<Vocabulary: {how_many(len(self), 'n-gram')}>"
@@ -87,7 +66,7 @@ class Vocabulary:
 def as_vocabulary(vocabulary: Mapping[str, int] | Iterable[str] | None) -> Vocabulary:
     """Return the vocabulary that was given; ValueError or TypeError where it is none."""
     if isinstance(vocabulary, Mapping):
-        names = sorted(vocabulary, key=vocabulary.__getitem__)
+        names = sorted(vocabulary, key=vocabulary._getitem__)
         if [vocabulary[name] for name in names] != list(range(len(names))):
             raise InputError("the columns of the vocabulary must be 0, 1, 2, … without gaps")
     elif isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
@@ -121,8 +100,39 @@ def count_hashed(
         raise InputError(f"n_features must be from 1 to 2^31 - 1, not {n_features}")
     _check(grammars, letters, low, high)
     return _core.count_hashed(
-        grammars.core, letters.table, low, high, n_features, alternate_sign, _threads(threads)
+        grammars.core, letters.table, low, high, n_features, alternate_sign, threads_of(threads)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which n-grams are learned, as scikit-learn's CountVectorizer chooses them.
+
+    Those in at least `min_df` and at most `max_df` documents, and of these the `max_features` most
+    frequent. Its choice among equals depends on `dtype`, in which it counts, and `binary`, with
+    which it counts documents.
+    """
+
+    min_df: float = 1
+    max_df: float | None = None
+    max_features: int | None = None
+    binary: bool = False
+    dtype: npt.DTypeLike = np.int64
+
+    def among(self, frequency: Int64s, total: Int64s) -> Int64s:
+        """Return the numbers of those chosen, int64 [K], ascending."""
+        mask = frequency >= self.min_df
+        if self.max_df is not None:
+            mask &= frequency <= self.max_df
+        kept = np.flatnonzero(mask).astype(np.int64)
+        if self.max_features is None or len(kept) <= self.max_features:
+            return kept
+        # The very call that scikit-learn makes: how NumPy orders equals is no promise of NumPy's.
+        weights = (frequency if self.binary else total).astype(self.dtype)[mask]
+        return np.sort(kept[(-weights).argsort()[: self.max_features]])
+
+
+_ALL = Choice()
 
 
 def count_all(
@@ -130,19 +140,11 @@ def count_all(
     letters: Letters,
     low: int,
     high: int,
-    *,
-    min_df: float = 1,
-    max_df: float | None = None,
-    max_features: int | None = None,
-    binary: bool = False,
-    dtype: npt.DTypeLike = np.int64,
+    choice: Choice = _ALL,
     threads: int | None = None,
 ) -> tuple[Vocabulary, Counts]:
     """Learn the n-grams of `low` to `high` letters and return them with their counts.
 
-    Kept are those in at least `min_df` and at most `max_df` documents, and of these the
-    `max_features` most frequent, chosen as scikit-learn's CountVectorizer does; its choice among
-    equals depends on `dtype`, in which it counts, and `binary`, with which it counts documents.
     O(high · (rules + symbols)) time but for sorting, whatever the length of the documents. Raises
     GrammarError for grammars over another alphabet or of too many letters to count, and ValueError
     for lengths other than 1 <= low <= high <= 64.
@@ -156,12 +158,8 @@ def count_all(
     >>> counts.indptr.tolist(), counts.indices.tolist(), counts.data.tolist()
     ([0, 6, 9], [0, 1, 2, 3, 4, 5, 0, 2, 3], [2, 2, 1, 1, 2, 1, 1, 1, 1])
     """
-    counter, frequency, total = _counted(grammars, letters, low, high, True, threads)
-    kept = _chosen(frequency, total, min_df, max_df, max_features, binary, dtype)
-    vocabulary = _vocabulary(counter, kept, frequency, total)
-    columns = np.full(len(frequency), -1, np.int32)
-    columns[kept] = np.arange(len(kept), dtype=np.int32)
-    return vocabulary, counter.matrix(columns, _threads(threads))
+    vocabulary, counter, columns = _learned(grammars, letters, low, high, choice, threads, True)
+    return vocabulary, counter.matrix(columns, threads_of(threads))
 
 
 def learn(
@@ -169,18 +167,11 @@ def learn(
     letters: Letters,
     low: int,
     high: int,
-    *,
-    min_df: float = 1,
-    max_df: float | None = None,
-    max_features: int | None = None,
-    binary: bool = False,
-    dtype: npt.DTypeLike = np.int64,
+    choice: Choice = _ALL,
     threads: int | None = None,
 ) -> Vocabulary:
     """Return the n-grams that count_all does, in less memory: documents are not remembered."""
-    counter, frequency, total = _counted(grammars, letters, low, high, False, threads)
-    kept = _chosen(frequency, total, min_df, max_df, max_features, binary, dtype)
-    return _vocabulary(counter, kept, frequency, total)
+    return _learned(grammars, letters, low, high, choice, threads, False)[0]
 
 
 def count_known(
@@ -197,12 +188,11 @@ def count_known(
     Raises as count_all does.
     """
     _check(grammars, letters, low, high)
-    points, places = letters.points, np.searchsorted(letters.points, vocabulary._points)
-    known = points[np.minimum(places, len(points) - 1)] == vocabulary._points
+    points, places = letters.points, np.searchsorted(letters.points, vocabulary.points)
+    known = points[np.minimum(places, len(points) - 1)] == vocabulary.points
     spelled = np.where(known, places + 1, 0).astype(np.uint32)
-    offsets = vocabulary._offsets
     return _core.count_known(
-        grammars.core, letters.table, low, high, spelled, offsets, _threads(threads)
+        grammars.core, letters.table, low, high, spelled, vocabulary.offsets, threads_of(threads)
     )
 
 
@@ -210,7 +200,6 @@ def count_phrases(
     grammars: Grammars,
     most: int,
     n_features: int,
-    *,
     shortest: int = 1,
     longest: int = LONGEST,
     threads: int | None = None,
@@ -234,59 +223,31 @@ def count_phrases(
     if not 1 <= index(shortest) <= index(longest) < 1 << 30:
         raise InputError(f"phrases of {shortest} to {longest} letters: 1 <= shortest <= longest")
     return _core.count_phrases(
-        grammars.core, most, shortest, longest, n_features, _threads(threads)
+        grammars.core, most, shortest, longest, n_features, threads_of(threads)
     )
 
 
-def _chosen(
-    frequency: Int64s,
-    total: Int64s,
-    min_df: float,
-    max_df: float | None,
-    max_features: int | None,
-    binary: bool,
-    dtype: npt.DTypeLike,
-) -> Int64s:
-    mask = frequency >= min_df
-    if max_df is not None:
-        mask &= frequency <= max_df
-    kept = np.flatnonzero(mask).astype(np.int64)
-    if max_features is None or len(kept) <= max_features:
-        return kept
-    # The very call that scikit-learn makes: how NumPy orders equals is no promise of NumPy's.
-    weights = (frequency if binary else total).astype(dtype)[mask]
-    return np.sort(kept[(-weights).argsort()[:max_features]])
-
-
-def _counted(
+def _learned(
     grammars: Grammars | Iterable[Grammars],
     letters: Letters,
     low: int,
     high: int,
-    keep: bool,
+    choice: Choice,
     threads: int | None,
-) -> tuple[_core.NgramCounter, Int64s, Int64s]:
+    remember: bool,
+) -> tuple[Vocabulary, _core.NgramCounter, Int32s]:
+    """Return the n-grams chosen, what counted all of them, and the column of each, or -1."""
     _check_lengths(low, high)
-    counter = _core.NgramCounter(letters.table, low, high, keep)
+    counter = _core.NgramCounter(letters.table, low, high, remember)
     for block in [grammars] if isinstance(grammars, Grammars) else grammars:
         _check(block, letters, low, high)
-        counter.add(block.core, _threads(threads))
-    return counter, *counter.finish(_threads(threads))
-
-
-def _vocabulary(
-    counter: _core.NgramCounter, kept: Int64s, frequency: Int64s, total: Int64s
-) -> Vocabulary:
-    points, offsets = counter.spelled(kept)
-    return Vocabulary(points, offsets, frozen(frequency[kept]), frozen(total[kept]))
-
-
-def _threads(threads: int | None) -> int:
-    if threads is None:
-        return processors()
-    if isinstance(threads, bool) or not 1 <= index(threads) <= MOST_THREADS:
-        raise InputError(f"threads must be an integer from 1 to {MOST_THREADS}, not {threads!r}")
-    return index(threads)
+        counter.add(block.core, threads_of(threads))
+    frequency, total = counter.finish(threads_of(threads))
+    kept = choice.among(frequency, total)
+    columns = np.full(len(frequency), -1, np.int32)
+    columns[kept] = np.arange(len(kept), dtype=np.int32)
+    spelled = counter.spelled(kept)
+    return Vocabulary(*spelled, frozen(frequency[kept]), frozen(total[kept])), counter, columns
 
 
 def _check_lengths(low: int, high: int) -> None:

@@ -16,8 +16,6 @@ from laconic.grammar import Grammars, trusted_grammars
 from laconic.ngrams import Counts, count_hashed, count_phrases, learn
 from laconic.ngrams.spelling import Letters
 
-__all__ = ["CountedText", "HashedCounter", "portions"]
-
 _SURROGATES = range(0xD800, 0xE000)
 _POINTS = 0x110000 - len(_SURROGATES)
 _LONGEST_PHRASE = 64  # terminals: what is longer hardly occurs twice
@@ -62,14 +60,8 @@ class HashedCounter:
         )
         if not self.phrases:
             return ngrams
-        shortest, longest = self._phrase_lengths
         phrases = count_phrases(
-            grammars,
-            self.phrases,
-            self.buckets,
-            shortest=shortest,
-            longest=longest,
-            threads=threads,
+            grammars, self.phrases, self.buckets, *self._phrase_lengths, threads
         )
         return _side_by_side(ngrams, phrases)
 
@@ -106,7 +98,7 @@ class HashedCounter:
     ) -> Iterator[tuple[int, CountedText]]:
         letters = _letters(grammars.alphabet_size)
         vocabulary = learn(grammars, letters, 1, self.ngrams)
-        points, offsets = vocabulary.spelled
+        points, offsets = vocabulary.points, vocabulary.offsets
         terminals = points.astype(np.int32)
         terminals[points >= _SURROGATES.stop] -= len(_SURROGATES)
         lengths = np.diff(offsets)
@@ -131,9 +123,8 @@ class HashedCounter:
     def _named_phrases(
         self, grammars: Grammars, wanted: Int64s
     ) -> Iterator[tuple[int, CountedText]]:
-        shortest, longest = self._phrase_lengths
         found = _core.name_phrases(
-            grammars.core, self.phrases, shortest, longest, self.buckets, wanted
+            grammars.core, self.phrases, *self._phrase_lengths, self.buckets, wanted
         )
         for k, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
             terminals = tuple(found.terminals[begin:end].tolist())

@@ -12,8 +12,6 @@ from laconic._core import PlacedNgrams
 from laconic.arrays import Int64s
 from laconic.forest import Forest
 
-__all__ = ["NgramPlacer", "PlacedNgrams"]
-
 
 @dataclass(frozen=True)
 class NgramPlacer:

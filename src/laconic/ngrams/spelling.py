@@ -14,8 +14,6 @@ from laconic.alphabet import Alphabet
 from laconic.arrays import frozen
 from laconic.errors import InputError
 
-__all__ = ["Letters", "letters_of"]
-
 UInt32s: TypeAlias = npt.NDArray[np.uint32]
 _COMPLEMENTS = dict(zip("ACGTRYKMBVDHacgtrykmbvdh", "TGCAYRMKVBHDtgcayrmkvbhd", strict=True))
 _ASCII_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f "
@@ -46,15 +44,14 @@ class Letters:
                 raise InputError(f"{name} must be an array of {dtype.__name__}")
             if array.shape != (len(self.codes),) or len(array) == 0:
                 raise InputError(f"{name} must have one entry for each terminal, and one at least")
-            if name != "spaces" and not _are_characters(array):
+            surrogates = (array >= 0xD800) & (array < 0xE000)
+            if name != "spaces" and ((array > 0x10FFFF) | surrogates).any():
                 raise InputError(f"{name} must be code points of characters, not surrogates")
             # Nobody may change what the core, without the GIL, trusts.
             object.__setattr__(self, name, frozen(np.array(array, order="C")))
-        if self.complements is not None:
-            self._check_complements(self.complements)
-
-    def _check_complements(self, complements: UInt32s) -> None:
-        pairs = np.stack([self.codes, complements], 1)
+        if self.complements is None:
+            return
+        pairs = np.stack([self.codes, self.complements], 1)
         both = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
         if len(np.unique(both[:, 0])) != len(both):
             raise InputError("each code needs one complement, whose complement is the code itself")
@@ -80,11 +77,8 @@ class Letters:
         others = np.zeros(0, np.uint32)
         if self.complements is not None:
             others = np.searchsorted(points, points).astype(np.uint32) + np.uint32(1)
-            for codes, images in (
-                (self.codes, self.complements),
-                (self.complements, self.codes),
-            ):
-                others[np.searchsorted(points, codes)] = np.searchsorted(points, images) + 1
+            codes, images = np.searchsorted(points, [self.codes, self.complements])
+            others[codes], others[images] = images + 1, codes + 1
         blank = 0 if spaces is None else int(np.searchsorted(points, ord(" "))) + 1
         return _core.LetterTable(
             frozen((np.searchsorted(points, self.codes) + 1).astype(np.uint32)),
@@ -125,7 +119,3 @@ def letters_of(
         others = [_COMPLEMENTS.get(chr(code), chr(code)) for code in codes.tolist()]
         complements = frozen(np.array([ord(c) for c in others], np.uint32))
     return Letters(frozen(codes), spaces, complements)
-
-
-def _are_characters(codes: UInt32s) -> bool:
-    return not ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()
