@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 
 class LaconicError(Exception):
@@ -39,6 +39,10 @@ class LaconicError(Exception):
         """The parts of the place that are known, as this class takes them."""
         parts = {name: getattr(self, name) for name in ("file", "row", "document", "position")}
         return {name: value for name, value in parts.items() if value is not None}
+
+    def at(self, **place: Any) -> Self:
+        """Return the same error with parts of its place replaced, or added."""
+        return type(self)(self.reason, **self.place | place)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.reason, **self.place), ()

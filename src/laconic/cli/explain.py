@@ -118,7 +118,7 @@ def _explained(
     try:
         return explain(predictor, document, _class(predictor, target), method, steps)
     except AlphabetError as error:
-        raise AlphabetError(error.reason, document=row, position=error.position) from None
+        raise error.at(document=row) from None
 
 
 def _class(predictor: Predictor, target: str | None) -> Any:

@@ -20,8 +20,10 @@ from laconic.corpus.schema import (
     GRAMMAR_COLUMNS,
     About,
     CorpusError,
+    check_types,
     grammars_from,
     lists_of,
+    one_array,
     packed_lists,
 )
 from laconic.errors import GrammarError, InputError
@@ -88,15 +90,8 @@ def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
 
     Raises CorpusError, with the row where one is to blame, for broken codes.
     """
-    column = table.column(_FIELD.name)
-    for field in (_FIELD, GRAMMAR_COLUMNS.field("length")):
-        found = table.schema.field(field.name).type
-        if not found.equals(field.type):
-            raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
-    if column.null_count:
-        missing = column.is_null().to_pylist().index(True)
-        raise CorpusError("grammar is missing", document=missing)
-    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], _FIELD.type)
+    check_types(table.schema, [_FIELD, GRAMMAR_COLUMNS.field("length")])
+    array = one_array(table, _FIELD.name)
     every = np.frombuffer(array.buffers()[1], np.int64) if len(array) else np.zeros(1, np.int64)
     offsets = every[array.offset : array.offset + len(array) + 1]
     data = array.buffers()[2] if len(array) else None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from operator import index
 from pathlib import Path
-from typing import Any, Protocol, Unpack, overload
+from typing import Any, TypeAlias, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from laconic.alphabet import Alphabet, Document, as_alphabet
 from laconic.arrays import arrow_integers, row_numbers
 from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many, processors
 from laconic.corpus.compact import check_compact, learn_model
-from laconic.corpus.parquet import CorpusFile, CorpusWriter
+from laconic.corpus.parquet import CorpusFile, CorpusWriter, RowGroup
 from laconic.corpus.schema import (
     GRAMMAR_COLUMNS,
     About,
@@ -38,30 +38,19 @@ from laconic.show import how_many
 _EXPANDED = 1 << 26  # letters that are expanded at a time
 
 
-class _Piece(Protocol):
-    """Some consecutive documents of a corpus."""
-
-    @property
-    def rows(self) -> int: ...
-    def load(self, columns: Sequence[str] | None) -> pa.Table: ...
-    @property
-    def place(self) -> tuple[str | None, int]: ...
-
-
-@dataclass(frozen=True, slots=True)
 class _Table:
-    table: pa.Table
+    """Documents in memory, as a RowGroup is some of a file."""
 
-    @property
-    def rows(self) -> int:
-        return int(self.table.num_rows)
+    place: tuple[str | None, int] = None, 0
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table, self.rows = table, table.num_rows
 
     def load(self, columns: Sequence[str] | None) -> pa.Table:
         return self.table if columns is None else self.table.select(columns)
 
-    @property
-    def place(self) -> tuple[str | None, int]:
-        return None, 0
+
+_Piece: TypeAlias = RowGroup | _Table
 
 
 class Corpus:
@@ -88,14 +77,11 @@ class Corpus:
         corpus, is damaged, or is not like the shards before it.
         """
         path = Path(path)
-        if path.is_dir():
-            paths = sorted(path.glob("*.parquet"))
-            if not paths:
-                raise FileNotFoundError(f"{path} holds no .parquet files")
-        elif path.exists():
-            paths = [path]
-        else:
+        if not path.exists():
             raise FileNotFoundError(f"{path} does not exist")
+        paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        if not paths:
+            raise FileNotFoundError(f"{path} holds no .parquet files")
         files = [CorpusFile(each) for each in paths]
         for file in files[1:]:
             if file.about != files[0].about or not file.schema.equals(files[0].schema):
@@ -224,14 +210,11 @@ class Corpus:
 
     def select(self, rows: npt.ArrayLike | slice) -> Corpus:
         """Return the corpus of some documents, in memory: integers [K], a mask [N] or a slice."""
-        if isinstance(rows, slice):
-            wanted = np.arange(len(self))[rows]
-        else:
-            wanted = np.asarray(rows)
-            if wanted.dtype == bool:
-                if wanted.shape != (len(self),):
-                    raise IndexError(f"a mask of shape {wanted.shape} for {len(self)} documents")
-                wanted = np.flatnonzero(wanted)
+        wanted = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
+        if wanted.dtype == bool:
+            if wanted.shape != (len(self),):
+                raise IndexError(f"a mask of shape {wanted.shape} for {len(self)} documents")
+            wanted = np.flatnonzero(wanted)
         wanted = row_numbers(wanted, len(self))
         pieces = np.searchsorted(self._starts, wanted, side="right") - 1
         tables, order = [], []
@@ -242,8 +225,7 @@ class Corpus:
         if not tables:
             return self._like_this(self.schema.empty_table())
         places = np.argsort(np.concatenate(order), kind="stable")
-        table = pa.concat_tables(tables).take(places)
-        return self._like_this(table)
+        return self._like_this(pa.concat_tables(tables).take(places))
 
     def batches(self, size: int) -> Iterator[Corpus]:
         """Yield the documents `size` at a time, as corpora in memory; one row group is held."""

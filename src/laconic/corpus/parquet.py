@@ -25,11 +25,9 @@ from laconic.corpus.schema import (
     GRAMMAR_COLUMNS,
     About,
     CorpusError,
+    end_metadata,
     errors_in,
-    final_layout,
-    layout_metadata,
-    shards_metadata,
-    stated_shards,
+    stated_at_end,
 )
 
 _CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"0" * 16
@@ -86,8 +84,7 @@ class CorpusFile:
             raise CorpusError("is not sound Parquet: its counts of columns disagree")
         self.counts, self._footer = counts, footer
         self.stored = About.of(stored)
-        self.final_layout = final_layout(footer.metadata)
-        self.shards = stated_shards(footer.metadata)
+        self.final_layout, self.shards = stated_at_end(footer.metadata or {})
         self.about = replace(self.stored, model=None)
         fields = listed_fields(stored) if self.stored.model else stored
         self.schema: pa.Schema = self.about.schema(fields)
@@ -194,15 +191,9 @@ class CorpusWriter:
         self._writer.write_table(stored, row_group_size=rows)
 
     def close(self, layout: Mapping[str, Any] | None = None, shards: int | None = None) -> None:
-        """End the file, and say what is known at the end only.
-
-        That is how documents are laid out, and in a last shard, how many there are.
-        """
-        if shards is not None:
-            self._writer.add_key_value_metadata(shards_metadata(shards))
-        if layout is not None:
-            self._writer.add_key_value_metadata(layout_metadata(layout))
-        self._writer.add_key_value_metadata({_CHECKSUM: _UNSIGNED})
+        """End the file, and say what is known at the end only; see end_metadata."""
+        for key, value in (end_metadata(layout, shards) | {_CHECKSUM: _UNSIGNED}).items():
+            self._writer.add_key_value_metadata({key: value})  # of many, pyarrow keeps no order
         self._writer.close()
         _sign_footer(self._path)
 

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any
@@ -83,10 +83,7 @@ class About:
 
     def schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
         """Return the schema of a corpus in memory with these fields."""
-        return pa.schema(fields, metadata=_metadata(self._fields()))
-
-    def _fields(self) -> dict[str, Any]:
-        return {
+        about = {
             "version": VERSION,
             "codec": asdict(self.codec),
             "alphabet": json.loads(self.alphabet.to_json()),
@@ -96,6 +93,8 @@ class About:
             "layout": self.layout,
             "model": self.model,
         }
+        data = json.dumps(about, sort_keys=True).encode()
+        return pa.schema(fields, metadata={_KEY: data, _CHECK: _crc32(data)})
 
     @classmethod
     def of(cls, schema: pa.Schema) -> About:
@@ -106,7 +105,7 @@ class About:
             raise CorpusError('is not a corpus: its schema metadata has no "laconic"')
         if len(data) > _MOST_METADATA:
             raise CorpusError(f"has {len(data)} bytes of metadata, more than {_MOST_METADATA}")
-        if metadata.get(_CHECK) != b"%08x" % zlib.crc32(data):
+        if metadata.get(_CHECK) != _crc32(data):
             raise CorpusError("its metadata are damaged: their CRC-32 is another")
         try:
             fields = json.loads(data)
@@ -120,75 +119,61 @@ class About:
             raise CorpusError(
                 f"is of format version {version!r:.20}; this Laconic reads version {VERSION}{cure}"
             )
-        options, letters = _object(fields, "codec"), _object(fields, "alphabet")
-        if unknown := sorted(options.keys() - {field.name for field in dataclass_fields(Codec)}):
-            raise CorpusError(f"its metadata are wrong: no codec has the option {unknown[0]!r:.40}")
         try:
-            codec, alphabet = Codec(**options), Alphabet.from_json(json.dumps(letters))
+            return cls._parsed(fields)
         except (TypeError, ValueError) as error:
             raise CorpusError(f"its metadata are wrong: {error}") from None
-        text, label, layout, model = (
-            fields.get(key) for key in ("text", "label", "layout", "model")
-        )
+
+    @classmethod
+    def _parsed(cls, fields: dict[str, Any]) -> About:
+        for key in ("codec", "alphabet"):
+            if not isinstance(fields.get(key), dict):
+                raise InputError(f'"{key}" must be an object')
+        known = {field.name for field in dataclass_fields(Codec)}
+        if unknown := sorted(fields["codec"].keys() - known):
+            raise InputError(f"no codec has the option {unknown[0]!r:.40}")
+        codec = Codec(**fields["codec"])
+        alphabet = Alphabet.from_json(json.dumps(fields["alphabet"]))
+        text, label, layout, model = map(fields.get, ("text", "label", "layout", "model"))
         if not isinstance(text, str) or not isinstance(label, str | None):
-            raise CorpusError('its metadata are wrong: "text" and "label" must name columns')
+            raise InputError('"text" and "label" must name columns')
         if not isinstance(layout, dict | None) or not isinstance(model, str | None):
-            raise CorpusError(
-                'its metadata are wrong: "layout" must be an object or null, "model" a text or null'
-            )
+            raise InputError('"layout" must be an object or null, "model" a text or null')
         if fields.get("alphabet_size") != alphabet.size:
-            raise CorpusError('its metadata are wrong: "alphabet_size" is not the alphabet\'s')
+            raise InputError('"alphabet_size" is not the alphabet\'s')
         return cls(codec, alphabet, text, label, layout, model)
 
 
-def _metadata(fields: dict[str, Any]) -> dict[bytes, bytes]:
-    data = json.dumps(fields, sort_keys=True).encode()
-    return {_KEY: data, _CHECK: b"%08x" % zlib.crc32(data)}
+def _crc32(data: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(data)
 
 
-def _object(fields: dict[str, Any], key: str) -> dict[str, Any]:
-    value = fields.get(key)
-    if not isinstance(value, dict):
-        raise CorpusError(f'its metadata are wrong: "{key}" must be an object')
-    return value
+def end_metadata(layout: Mapping[str, Any] | None, shards: int | None) -> dict[bytes, bytes]:
+    """Return the file metadata that say what is known at the end only, each if it is not None.
+
+    `layout` replaces that of the schema metadata; `shards` are how many there are, in the last.
+    """
+    metadata = {} if shards is None else {_SHARDS: b"%d" % shards}
+    if layout is not None:
+        data = json.dumps(dict(layout), sort_keys=True).encode()
+        metadata[_LAYOUT] = _crc32(data) + b" " + data
+    return metadata
 
 
-def layout_metadata(layout: Mapping[str, Any]) -> dict[bytes, bytes]:
-    """Return the file metadata that replace the layout in the schema metadata."""
-    data = json.dumps(dict(layout), sort_keys=True).encode()
-    return {_LAYOUT: b"%08x " % zlib.crc32(data) + data}
-
-
-def shards_metadata(count: int) -> dict[bytes, bytes]:
-    """Return the file metadata of a last shard: how many there are."""
-    return {_SHARDS: b"%d" % count}
-
-
-def stated_shards(metadata: Mapping[bytes, bytes] | None) -> int | None:
-    """Return what shards_metadata wrote, if it did; CorpusError if that is no number."""
-    data = (metadata or {}).get(_SHARDS)
-    if data is None:
-        return None
-    if not data.isdigit() or len(data) > 9:
+def stated_at_end(metadata: Mapping[bytes, bytes]) -> tuple[dict[str, Any] | None, int | None]:
+    """Return the layout and shards that end_metadata was given; CorpusError if damaged."""
+    layout, shards = None, metadata.get(_SHARDS)
+    if _LAYOUT in metadata:
+        crc, _, text = metadata[_LAYOUT].partition(b" ")
+        if crc != _crc32(text):
+            raise CorpusError("its layout is damaged: its CRC-32 is another")
+        with suppress(ValueError, RecursionError):
+            layout = json.loads(text)
+        if not isinstance(layout, dict):
+            raise CorpusError("its layout is not a JSON object")
+    if shards is not None and (not shards.isdigit() or len(shards) > 9):
         raise CorpusError("its number of shards is no number")
-    return int(data)
-
-
-def final_layout(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any] | None:
-    """Return what layout_metadata wrote, if it did; CorpusError if that is damaged."""
-    data = (metadata or {}).get(_LAYOUT)
-    if data is None:
-        return None
-    crc, _, text = data.partition(b" ")
-    if crc != b"%08x" % zlib.crc32(text):
-        raise CorpusError("its layout is damaged: its CRC-32 is another")
-    try:
-        layout = json.loads(text)
-    except (ValueError, RecursionError):
-        layout = None
-    if not isinstance(layout, dict):
-        raise CorpusError("its layout is not a JSON object")
-    return layout
+    return layout, None if shards is None else int(shards)
 
 
 def table_of(
@@ -242,13 +227,7 @@ def lists_of(packed: _core.PackedGrammars) -> list[pa.Array]:
 
 def packed_lists(table: pa.Table) -> _core.PackedGrammars:
     """Return what lists_of was given; CorpusError for columns of other types, or with nulls."""
-    for field in GRAMMAR_COLUMNS:
-        index = table.schema.get_field_index(field.name)
-        if index < 0:
-            raise CorpusError(f"has no column {field.name!r}")
-        if not table.schema.field(index).type.equals(field.type):
-            found = table.schema.field(index).type
-            raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
+    check_types(table.schema, GRAMMAR_COLUMNS)
     letters, letter_offsets = _flat(table, "letters")
     rules, rule_offsets = _flat(table, "rules")
     if rules.null_count:
@@ -263,6 +242,17 @@ def packed_lists(table: pa.Table) -> _core.PackedGrammars:
         _integers(sequence, sequence_offsets, "sequence"),
         sequence_offsets,
     )
+
+
+def check_types(schema: pa.Schema, fields: Iterable[pa.Field]) -> None:
+    """Raise CorpusError unless a schema has these fields, of these types."""
+    for field in fields:
+        index = schema.get_field_index(field.name)
+        if index < 0:
+            raise CorpusError(f"has no column {field.name!r}")
+        found = schema.field(index).type
+        if not found.equals(field.type):
+            raise CorpusError(f"its column {field.name!r} is {found}, not {field.type}")
 
 
 def _lists(offsets: Int64s, values: pa.Array, name: str) -> pa.ListArray:
@@ -286,7 +276,7 @@ def grammars_from(table: pa.Table, about: About) -> Grammars:
     Raises CorpusError with the number of the row in the table, from 0, for anything else.
     """
     packed = packed_lists(table)
-    length = _one_array(table, "length")
+    length = one_array(table, "length")
     try:
         grammars = grammars_of(_core.unpack(packed, about.alphabet.size))
         lengths = grammars.expanded_lengths
@@ -300,7 +290,8 @@ def grammars_from(table: pa.Table, about: About) -> Grammars:
     return grammars
 
 
-def _one_array(table: pa.Table, name: str) -> pa.Array:
+def one_array(table: pa.Table, name: str) -> pa.Array:
+    """Return a column as one array; CorpusError with the document whose value is missing."""
     column = table.column(name)
     if column.num_chunks == 0:
         return pa.array([], column.type)
@@ -312,7 +303,7 @@ def _one_array(table: pa.Table, name: str) -> pa.Array:
 
 
 def _flat(table: pa.Table, name: str) -> tuple[pa.Array, Int64s]:
-    lists = _one_array(table, name)
+    lists = one_array(table, name)
     offsets = np.zeros(len(lists) + 1, np.int64)
     np.cumsum(arrow_integers(pc.list_value_length(lists)), out=offsets[1:])
     return lists.flatten(), frozen(offsets)

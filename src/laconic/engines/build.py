@@ -53,9 +53,10 @@ def build_corpus(
     FileExistsError with the cure, NoDocumentsError, NothingToDoError if there is nothing to resume,
     and ReadError with the row of a bad document.
     """
+    others = [field for field in documents.schema if field.name != documents.text]
     if compact:
         check_compact(job.about)
-        compact_fields(field for field in documents.schema if field.name != documents.text)
+        compact_fields(others)
     unfinished = UnfinishedCorpus(
         out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact
     )
@@ -66,7 +67,7 @@ def build_corpus(
         if (made.codec, made.alphabet) != (job.about.codec, job.about.alphabet):
             raise FileExistsError(f"{out} was made with other options: use --force to replace it")
         raise NothingToDoError(f"{out} is there already, and whole")
-    check_columns(field for field in documents.schema if field.name != documents.text)
+    check_columns(others)
     inputs = [
         [file, size, _changed(file)]
         for file, size in zip(documents.files, documents.sizes, strict=True)
@@ -137,14 +138,12 @@ def _rejects(part: RawPart, result: Result) -> list[dict[str, Any]]:
 
 
 def _tally(table: pa.Table, rejected: int) -> Tally:
-    return Tally(
-        parts=1,
-        documents=table.num_rows,
-        letters=sum(int(arrow_integers(chunk).sum()) for chunk in table.column("length").chunks),
-        rules=_elements(table, "rules"),
-        symbols=_elements(table, "sequence"),
-        rejected=rejected,
+    letters = sum(int(arrow_integers(chunk).sum()) for chunk in table.column("length").chunks)
+    rules, symbols = (
+        sum(len(chunk.flatten()) for chunk in table.column(name).chunks)
+        for name in ("rules", "sequence")
     )
+    return Tally(1, table.num_rows, letters, rules, symbols, rejected)
 
 
 def _changed(file: str) -> int:
@@ -153,7 +152,3 @@ def _changed(file: str) -> int:
         return os.stat(file).st_mtime_ns
     except OSError:
         return 0
-
-
-def _elements(table: pa.Table, name: str) -> int:
-    return sum(len(chunk.flatten()) for chunk in table.column(name).chunks)

@@ -17,7 +17,9 @@ class RayEngine:
     """The cluster that RAY_ADDRESS names, or Ray on this machine; `workers` calls at a time."""
 
     def __init__(self, workers: int | None = None) -> None:
-        self._ray = _imported()
+        with needs("the engine ray", "ray"):
+            import ray
+        self._ray: Any = ray
         if not self._ray.is_initialized():
             here = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": workers}
             self._ray.init(include_dashboard=False, log_to_driver=False, **here)
@@ -42,9 +44,3 @@ class RayEngine:
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         return result
-
-
-def _imported() -> Any:
-    with needs("the engine ray", "ray"):
-        import ray
-    return ray

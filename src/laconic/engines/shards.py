@@ -63,7 +63,7 @@ class UnfinishedCorpus:
         self, out: Path, *, sharded: bool, level: int, shard_letters: int, compact: bool = False
     ) -> None:
         self.out, self.folder = local_path(out), out.with_name(out.name + PARTIAL)
-        self._shards = self.folder / "shards"
+        self._shards, self._unfinished = self.folder / "shards", self.folder / "unfinished.parquet"
         self._sharded, self._level, self._most = sharded, level, shard_letters
         self._compact = compact
         self._model: str | None = None
@@ -88,19 +88,18 @@ class UnfinishedCorpus:
                 pass  # nobody else is at work there
         if force and not resume:
             remove(self.folder)
-        if self.folder.exists() and not resume:
-            raise FileExistsError(
-                f"{self.folder} holds interrupted work: go on with --resume, or start anew "
-                "with --force"
-            )
-        if self.folder.exists() and (
-            not note.exists() or read_json(note, _MOST_NOTE) != json.loads(json.dumps(plan))
-        ):
-            raise FileExistsError(
-                f"{self.folder} was begun with other inputs or options: repeat those with "
-                "--resume, or start anew with --force"
-            )
-        if self.out.exists() and not force and not self.folder.exists():
+        if self.folder.exists():
+            if not resume:
+                raise FileExistsError(
+                    f"{self.folder} holds interrupted work: go on with --resume, or start anew "
+                    "with --force"
+                )
+            if not note.exists() or read_json(note, _MOST_NOTE) != json.loads(json.dumps(plan)):
+                raise FileExistsError(
+                    f"{self.folder} was begun with other inputs or options: repeat those with "
+                    "--resume, or start anew with --force"
+                )
+        elif self.out.exists() and not force:
             raise FileExistsError(f"{self.out} exists: choose another name, or use --force")
         if self.out.exists() and not self._is_replaceable():
             raise FileExistsError(f"{self.out} is no corpus: remove it yourself to replace it")
@@ -132,7 +131,9 @@ class UnfinishedCorpus:
             if self._compact and self._model is None:
                 self._model = learn_model(table, About.of(table.schema))
             if self._writer is None:
-                self._writer = self._new_writer(self._unfinished(), table.schema)
+                self._writer = CorpusWriter(
+                    self._unfinished, table.schema, self._level, self._model
+                )
             self._writer.write(table)
         self._tally.add(tally)
         self._rejects += rejects
@@ -187,7 +188,7 @@ class UnfinishedCorpus:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-            self._unfinished().unlink(missing_ok=True)
+            self._unfinished.unlink(missing_ok=True)
         if not self._shard(0).exists():
             self.discard()
         self._in_use.close()
@@ -203,12 +204,6 @@ class UnfinishedCorpus:
     def _note(self, number: int | None = None) -> Path:
         return self.folder / f"shard-{self._number if number is None else number:05}.json"
 
-    def _unfinished(self) -> Path:
-        return self.folder / "unfinished.parquet"
-
-    def _new_writer(self, path: Path, schema: pa.Schema) -> CorpusWriter:
-        return CorpusWriter(path, schema, self._level, self._model)
-
     def _end_shard(self, layout: Mapping[str, Any] | None = None, last: bool = False) -> None:
         if self._tally.parts == 0:
             return
@@ -218,7 +213,7 @@ class UnfinishedCorpus:
         if writer is not None:
             self._with_documents += 1
             writer.close(layout, self._with_documents if last and self._sharded else None)
-            move(self._unfinished(), self._shard())
+            move(self._unfinished, self._shard())
         else:  # all its documents were rejected
             self._shard().touch()
         self._tally, self._rejects = Tally(), []
@@ -230,7 +225,7 @@ class UnfinishedCorpus:
             return shards[0]
         merged = self.folder / "merged.parquet"
         files = [CorpusFile(shard) for shard in shards if shard.stat().st_size]
-        writer = self._new_writer(merged, files[0].schema)
+        writer = CorpusWriter(merged, files[0].schema, self._level, self._model)
         for file in files:
             for piece in file.pieces():
                 writer.write(piece.load(None))

@@ -24,11 +24,12 @@ class SparkEngine:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        session = _imported().SparkSession
+        with needs("the engine spark", "spark"):
+            from pyspark.sql import SparkSession
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        active = session.getActiveSession()
+        active: Any = SparkSession.getActiveSession()
         if active is None:
-            builder = session.builder.appName("laconic").config("spark.ui.enabled", "false")
+            builder = SparkSession.builder.appName("laconic").config("spark.ui.enabled", "false")
             active = builder.master(f"local[{workers or '*'}]").getOrCreate()
         self._session = active
         self.workers = workers or int(active.sparkContext.defaultParallelism)
@@ -75,9 +76,3 @@ def _to_bytes(table: pa.Table) -> bytes:
 
 def _from_bytes(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
-
-
-def _imported() -> Any:
-    with needs("the engine spark", "spark"):
-        import pyspark.sql
-    return pyspark.sql

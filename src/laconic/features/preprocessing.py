@@ -63,34 +63,28 @@ class Preprocessing:
 
         Raises as whole does; errors number documents through all blocks.
         """
-        if isinstance(source, Iterator):
+        documents = source if isinstance(source, Iterator) else documents_of(source)
+        if isinstance(documents, Corpus):
+            read = self._letters(documents.alphabet)
+            for _, table, grammars in documents.parts():
+                del table
+                for block in _cut(grammars):
+                    yield block, read, documents.alphabet
+                    del block
+                del grammars  # before the next are read
+        elif isinstance(documents, Grammars):
+            alphabet = self._alphabet_of(documents)
+            read = self._letters(alphabet)
+            yield from ((block, read, alphabet) for block in _cut(documents))
+        else:
             first = 0
-            for part in _parts(source):
+            for part in _parts(documents):
                 some = documents_of(part, first)
                 if isinstance(some, Grammars):
                     alphabet = self._alphabet_of(some)
                     yield some, self._letters(alphabet), alphabet
                 elif isinstance(some, list):
                     yield self._compressed(some, first)
-                first += len(part)
-            return
-        documents = documents_of(source)
-        if isinstance(documents, Corpus):
-            read = self._letters(documents.alphabet)
-            for _, table, grammars in documents.parts():
-                del table
-                for some in _cut(grammars):
-                    yield some, read, documents.alphabet
-                    del some
-                del grammars  # before the next are read
-        elif isinstance(documents, Grammars):
-            alphabet = self._alphabet_of(documents)
-            read = self._letters(alphabet)
-            yield from ((some, read, alphabet) for some in _cut(documents))
-        else:
-            first = 0
-            for part in _parts(documents):
-                yield self._compressed(part, first)
                 first += len(part)
 
     def _compressed(self, documents: list[Document], first: int) -> Block:
@@ -108,8 +102,7 @@ class Preprocessing:
                 documents, self.codec, alphabet=self.texts, threads=self.threads
             )
         except AlphabetError as error:
-            number = first + (error.document or 0)
-            raise AlphabetError(error.reason, document=number, position=error.position) from None
+            raise error.at(document=first + (error.document or 0)) from None
         return grammars, read, self.texts
 
     def _letters(self, alphabet: Alphabet, lowered: bool = False) -> Letters:

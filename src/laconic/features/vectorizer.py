@@ -230,7 +230,11 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             if value is not None and not (_whole(value) and 1 <= value <= _MOST_COLUMNS):
                 raise InputError(f"{name} must be an integer from 1 to 2^31 - 1, not {value!r}")
         for name in ("min_df", "max_df"):
-            _check_df(name, getattr(self, name))
+            value = getattr(self, name)
+            share = isinstance(value, float | np.floating) and 0 <= value <= 1
+            if not share and not (_whole(value) and value >= 1):
+                wanted = "an integer from 1, or a share from 0.0 to 1.0"
+                raise InputError(f"{name} must be {wanted}, not {value!r}")
         if self.norm not in ("l1", "l2", None):
             raise InputError(f'norm must be "l1", "l2" or None, not {self.norm!r}')
         if self.n_features is not None and self.vocabulary is not None:
@@ -262,12 +266,13 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     def _learn(self, X: DocumentSource, counted: bool) -> Counts | None:
         """Learn from the documents, and return their counts if they are wanted and at hand."""
         if self.n_features is not None or self.vocabulary is not None:
-            ngrams = None if self.n_features is not None else as_vocabulary(self.vocabulary)
-            self._weigh_known(X, ngrams)
+            self._weigh_known(X)
             return None
         documents, parts, read, alphabet = self._preprocessing().whole(X)
         _check_some(documents)
-        least, most = _documents(self.min_df, documents), _documents(self.max_df, documents)
+        least, most = (
+            df if isinstance(df, Integral) else df * documents for df in (self.min_df, self.max_df)
+        )
         if most < least:
             raise InputError("max_df corresponds to < documents than min_df")
         choice = Choice(least, most, self.max_features, bool(self.binary), self._dtype)
@@ -292,8 +297,9 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
             del grammars  # a block may be a part of all that was read
             yield self._weighed(counts)
 
-    def _weigh_known(self, X: DocumentSource, ngrams: Vocabulary | None) -> None:
+    def _weigh_known(self, X: DocumentSource) -> None:
         """Learn the document frequencies of given or hashed columns."""
+        ngrams = None if self.n_features is not None else as_vocabulary(self.vocabulary)
         if not self._idf:
             self._set(ngrams, 0, None)
             return
@@ -330,12 +336,9 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     def _counted(self, grammars: Grammars, read: Letters, ngrams: Vocabulary | None) -> Counts:
         low, high = _pair(self.ngram_range)
         if ngrams is not None:
-            return count_known(grammars, read, low, high, ngrams, threads=self.threads)
+            return count_known(grammars, read, low, high, ngrams, self.threads)
         signed = bool(self.alternate_sign)
-        width, threads = self._width, self.threads
-        return count_hashed(
-            grammars, read, low, high, width, alternate_sign=signed, threads=threads
-        )
+        return count_hashed(grammars, read, low, high, self._width, signed, self.threads)
 
     def _weighed(self, counts: Counts) -> csr_matrix:
         data = weights(
@@ -365,18 +368,6 @@ def _whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _check_df(name: str, value: object) -> None:
-    if _whole(value) and value >= 1:  # type: ignore[operator]
-        return
-    if isinstance(value, float | np.floating) and 0 <= value <= 1:
-        return
-    raise InputError(f"{name} must be an integer from 1, or a share from 0.0 to 1.0, not {value!r}")
-
-
 def _check_some(documents: int) -> None:
     if documents == 0:
         raise InputError("X holds no documents: 0 samples; at least one is needed")
-
-
-def _documents(df: float, documents: int) -> float:
-    return df if isinstance(df, Integral) else df * documents

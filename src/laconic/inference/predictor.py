@@ -167,8 +167,7 @@ class Predictor:
             threads = 1 if self.workers else None
             return compress_many(documents, self.codec, alphabet=self.alphabet, threads=threads)
         except AlphabetError as error:
-            number = first + (error.document or 0)
-            raise AlphabetError(error.reason, document=number, position=error.position) from None
+            raise error.at(document=first + (error.document or 0)) from None
 
 
 def _device(name: str) -> torch.device:

@@ -66,7 +66,7 @@ class Vocabulary:
 def as_vocabulary(vocabulary: Mapping[str, int] | Iterable[str] | None) -> Vocabulary:
     """Return the vocabulary that was given; ValueError or TypeError where it is none."""
     if isinstance(vocabulary, Mapping):
-        names = sorted(vocabulary, key=vocabulary._getitem__)
+        names = sorted(vocabulary, key=vocabulary.__getitem__)
         if [vocabulary[name] for name in names] != list(range(len(names))):
             raise InputError("the columns of the vocabulary must be 0, 1, 2, … without gaps")
     elif isinstance(vocabulary, str) or not isinstance(vocabulary, Iterable):
@@ -86,7 +86,6 @@ def count_hashed(
     low: int,
     high: int,
     n_features: int,
-    *,
     alternate_sign: bool = True,
     threads: int | None = None,
 ) -> Counts:
@@ -180,7 +179,6 @@ def count_known(
     low: int,
     high: int,
     vocabulary: Vocabulary,
-    *,
     threads: int | None = None,
 ) -> Counts:
     """Return the counts of the n-grams of a vocabulary that have `low` to `high` letters.
