@@ -30,9 +30,8 @@ def expand(
 
     """
     from laconic.corpus import Corpus
-    from laconic.formats.layout import layout_for
     from laconic.formats.registry import format_named
-    from laconic.formats.writing import write
+    from laconic.formats.writing import layout_for, write
 
     check_output(out, force=force, inputs=[corpus])
     opened = Corpus.open(corpus)

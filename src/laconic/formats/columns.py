@@ -56,8 +56,7 @@ def fixed_columns(
     if options.text not in (None, text):
         reason = f"the text of this format is the column {text!r}, not {options.text!r}"
         raise ReadError(f"{reason}; leave --text out", file=file)
-    given = ReadOptions(text=text, label=options.label)
-    return choose_columns(file, columns, given)
+    return choose_columns(file, columns, ReadOptions(text=text, label=options.label))
 
 
 def check_same_columns(file: str, columns: Sequence[str], expected: Sequence[str]) -> None:
@@ -126,7 +125,7 @@ def as_bytes(column: pa.ChunkedArray, name: str) -> pa.Array:
 
 
 def join_records(fields: list[list[Any]], delimiter: bytes, newline: bytes) -> Any:
-    """Join the pieces of fields to records; the bytes of all records are one buffer."""
+    """Join the pieces of fields to records; their bytes are one buffer, which is not copied."""
     pieces: list[Any] = []
     for field in fields:
         pieces += [*field, delimiter]
@@ -135,11 +134,7 @@ def join_records(fields: list[list[Any]], delimiter: bytes, newline: bytes) -> A
         pa.scalar(piece, pa.large_binary()) if isinstance(piece, bytes) else piece
         for piece in [*pieces, b""]
     ]
-    return _bytes_of(pc.binary_join_element_wise(*scalars))
-
-
-def _bytes_of(records: pa.LargeBinaryArray) -> Any:
-    """Return the bytes of all values, one after the other, without a copy."""
+    records = pc.binary_join_element_wise(*scalars)
     offsets = memoryview(records.buffers()[1]).cast("q")
     first, last = offsets[records.offset], offsets[records.offset + len(records)]
     return memoryview(records.buffers()[2])[first:last]

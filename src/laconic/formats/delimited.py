@@ -49,12 +49,10 @@ class DelimitedReader:
         self._delimiter, self._options = delimiter, options
         source = sources[0]
         block, records = self._sample(source)
-        width = int(records.fields[0])
-        first = split(block[: int(records.ends[0])], delimiter)
         if options.header:
-            columns = _names(source.name, first)
+            columns = _names(source.name, block, records, delimiter)
         else:
-            columns = [str(index) for index in range(width)]
+            columns = [str(index) for index in range(int(records.fields[0]))]
         self.text, self.label = choose_columns(source.name, columns, options)
         self.schema = pa.schema(
             (name, pa.binary() if name == self.text else pa.string()) for name in columns
@@ -116,28 +114,25 @@ class DelimitedReader:
         """Return how many records are header: 1 or 0."""
         if not self._options.header:
             return 0
-        file = stream.name
         if not len(records.ends):
             reason = stream.failure or (_UNCLOSED if block else "is empty: no header")
-            raise ReadError(reason, file=file)
-        header = split(block[: int(records.ends[0])], self._delimiter)
-        check_same_columns(file, _names(file, header), self.schema.names)
+            raise ReadError(reason, file=stream.name)
+        names = _names(stream.name, block, records, self._delimiter)
+        check_same_columns(stream.name, names, self.schema.names)
         return 1
 
     def _rows(self, file: str, block: bytes, records: Records, skipped: int, row: int) -> FileRows:
         """Parse the good records of a block and reject the others."""
         width = len(self.schema)
-        good = records.fields == width
-        if width > 1:
-            good &= ~records.blank
-        good[list(records.malformed)] = False
-        good[:skipped] = False
+        bad = records.fields != width
+        bad[list(records.malformed)] = True
+        # Blank lines between records are no documents; they are counted, so rows stay lines.
+        passed = records.blank & (width > 1)
+        passed[:skipped] = True
+        bad, good = bad & ~passed, ~(bad | passed)
         rows = np.arange(len(good), dtype=np.int64) + (row + 1 - skipped)
         starts = np.concatenate((np.zeros(1, np.int64), records.ends))
         rejects = []
-        # Blank lines between records are no documents; they are counted, so rows stay lines.
-        bad = ~good & ~records.blank if width > 1 else ~good
-        bad[:skipped] = False
         for index in np.flatnonzero(bad).tolist():
             reason = records.malformed.get(index) or (
                 f"{records.fields[index]} columns instead of {width}; quote a field that holds "
@@ -192,8 +187,9 @@ class DelimitedReader:
         return table, rows, rejects
 
 
-def _names(file: str, header: list[bytes]) -> list[str]:
+def _names(file: str, block: bytes, records: Records, delimiter: str) -> list[str]:
     try:
+        header = split(block[: int(records.ends[0])], delimiter)
         return [unquoted(name).decode() for name in header]
     except UnicodeDecodeError as error:
         reason = f"the header is not UTF-8 ({error}); convert the file"

@@ -34,12 +34,17 @@ class Source:
     @property
     def compression(self) -> str | None:
         """How the file is compressed, as its suffix says; None for a plain one."""
-        return split_suffix(_plain_name(self.name))[1]
+        return self._suffixes[1]
 
     @property
     def suffix(self) -> str:
         """The suffix that tells the format, lower case."""
-        return split_suffix(_plain_name(self.name))[0]
+        return self._suffixes[0]
+
+    @property
+    def _suffixes(self) -> tuple[str, str | None]:
+        # The query of a URL is no part of the file's name.
+        return split_suffix(re.split(r"[?#]", self.name)[0] if "://" in self.name else self.name)
 
     def last_byte(self) -> bytes | None:
         """Return the last byte of a plain file; None where that would mean reading it all."""
@@ -166,9 +171,8 @@ def _find_one(given: str) -> list[Source]:
         if entry.type != pa.fs.FileType.File or hidden:
             continue
         if pattern is None or pattern.fullmatch(relative):
-            size, in_folder = entry.size or 0, pattern is None
-            source = Source(shown + relative, filesystem, entry.path, size, relative, in_folder)
-            found.append(source)
+            file = shown + relative, filesystem, entry.path, entry.size or 0, relative
+            found.append(Source(*file, from_folder=pattern is None))
     if not found:
         what = "matches no file" if pattern else "is a folder without files"
         raise FileNotFoundError(f"{given}: {what}; check the path, or quote the glob")
@@ -180,7 +184,7 @@ def _filesystem(given: str) -> tuple[Any, str]:
     if "://" not in given:
         return pa.fs.LocalFileSystem(), given
     try:
-        filesystem, path = pa.fs.FileSystem.from_uri(given)
+        return pa.fs.FileSystem.from_uri(given)  # type: ignore[no-any-return]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         with needs(f"{given}: this kind of URL", "url"):
             import fsspec
@@ -189,7 +193,6 @@ def _filesystem(given: str) -> tuple[Any, str]:
         except (ImportError, ValueError) as error:
             raise InputError(f"{given}: {error}") from error
         return pa.fs.PyFileSystem(pa.fs.FSSpecHandler(handler)), path
-    return filesystem, path
 
 
 def _shown(given: str, path: str, root: str) -> str:
@@ -218,8 +221,3 @@ def _glob(pattern: str) -> re.Pattern[str]:
         for token in tokens
     )
     return re.compile(regex, flags=re.DOTALL)
-
-
-def _plain_name(name: str) -> str:
-    """Return a URL without its query: it is no part of the file's name."""
-    return re.split(r"[?#]", name, maxsplit=1)[0] if "://" in name else name
