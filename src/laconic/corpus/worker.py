@@ -43,8 +43,7 @@ def compress_table(table: pa.Table, job: CompressionJob, threads: int = 1) -> Re
     Raises DocumentError for the first bad document unless the job is to skip it.
     """
     about = job.about
-    text = table.column(about.text)
-    documents = text.chunk(0) if text.num_chunks == 1 else _joined(text)
+    documents = _joined(table.column(about.text).cast(pa.large_binary()))
     errors: list[DocumentError] = []
     try:
         symbols, offsets = _symbols(documents, about.alphabet)
@@ -62,24 +61,17 @@ def compress_table(table: pa.Table, job: CompressionJob, threads: int = 1) -> Re
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 0:
-        return pa.array([], column.type)
-    kind = pa.large_binary() if pa.types.is_binary(column.type) else pa.large_string()
-    large = column if _is_large(column.type) else column.cast(kind)
-    return pa.concat_arrays(large.chunks)
-
-
-def _is_large(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_large_binary(kind) or pa.types.is_large_string(kind))
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def _flat(documents: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    kind = np.int64 if _is_large(documents.type) else np.int32
-    _, offset_buffer, data = documents.buffers()
-    if offset_buffer is None or len(documents) == 0:
+    _, every, data = documents.buffers()
+    if every is None or len(documents) == 0:
         return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    every = np.frombuffer(offset_buffer, kind)
-    offsets = every[documents.offset : documents.offset + len(documents) + 1].astype(np.int64)
+    ends = slice(documents.offset, documents.offset + len(documents) + 1)
+    offsets = np.frombuffer(every, np.int64)[ends]
     raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return raw[offsets[0] : offsets[-1]], offsets - offsets[0]
 
@@ -108,5 +100,5 @@ def _all_errors(documents: pa.Array, alphabet: Alphabet) -> list[DocumentError]:
         try:
             _symbols(documents.slice(row, 1), alphabet)
         except DocumentError as error:
-            errors.append(DocumentError(error.reason, document=row, position=error.position))
+            errors.append(error.at(document=row))
     return errors

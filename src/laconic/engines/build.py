@@ -85,13 +85,13 @@ def build_corpus(
     except BaseException:
         unfinished.abandon()
         raise
-    if done.documents == 0:
-        rejected = unfinished.give_up()
-        see = f"; see {rejected}" if rejected else ""
-        raise NoDocumentsError(f"{', '.join(documents.files[:3])}: no document to compress{see}")
     # Only its end tells whether a compressed file ends with a newline.
     changed = documents.layout != job.about.layout
-    return done, unfinished.finish(documents.layout if changed else None)
+    rejected = unfinished.finish(documents.layout if changed else None)
+    if done.documents == 0:
+        see = f"; see {rejected}" if rejected else ""
+        raise NoDocumentsError(f"{', '.join(documents.files[:3])}: no document to compress{see}")
+    return done, rejected
 
 
 def _compressed(

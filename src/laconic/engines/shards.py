@@ -141,7 +141,8 @@ class UnfinishedCorpus:
     def finish(self, layout: Mapping[str, Any] | None = None) -> Path | None:
         """Give the corpus its name, and the rejected rows theirs, which is returned if any are.
 
-        `layout` is how the documents were laid out, if that was known at their end only.
+        `layout` is how the documents were laid out, if that was known at their end only. Where all
+        were rejected, there is no corpus.
         """
         self._end_shard(layout, last=True)
         rejected = self._write_rejects()
@@ -149,14 +150,8 @@ class UnfinishedCorpus:
             for shard in self._shards.iterdir():
                 if shard.stat().st_size == 0:  # all its documents were rejected
                     shard.unlink()
-        move(self._shards if self._sharded else self._merged(), self.out)
-        self.discard()
-        return rejected
-
-    def give_up(self) -> Path | None:
-        """Remove the folder, all of whose documents were rejected; return the file of rejects."""
-        self._end_shard()
-        rejected = self._write_rejects()
+        if self._with_documents:
+            move(self._shards if self._sharded else self._merged(), self.out)
         self.discard()
         return rejected
 

@@ -69,21 +69,25 @@ class DelimitedReader:
     def _sample(self, source: Source) -> tuple[bytes, Records]:
         """Return the beginning of the first file, with one record at least."""
         with Stream(source) as stream:
-            block, wanted = b"", _SAMPLE
+            block = stream.read(len(_BOM))
+            self._bom = block == _BOM
+            block = block.removeprefix(_BOM)
             while True:
-                data = stream.read(wanted)
-                block, final = block + data, len(data) < wanted
-                self._bom = block.startswith(_BOM)
-                body = block.removeprefix(_BOM)
-                if final and not stream.failure:
-                    body = _whole(body)
-                records = scan(body, self._delimiter, final=final)
+                block, records, final = self._more(stream, block, _SAMPLE)
                 if len(records.ends):
-                    return body, records
+                    return block, records
                 if final or len(block) > LONGEST_RECORD:
                     reason = stream.failure or (_UNCLOSED if block else "is empty: no columns")
                     raise ReadError(reason, file=source.name, row=1 if block else None)
-                wanted = max(_SAMPLE, len(block))
+
+    def _more(self, stream: Stream, rest: bytes, least: int) -> tuple[bytes, Records, bool]:
+        """Return an incomplete record with what follows it, and whether that is all there is."""
+        wanted = max(least, len(rest))
+        data = stream.read(wanted)
+        block, final = rest + data, len(data) < wanted
+        if final and not stream.failure and block and block[-1:] not in (b"\n", b"\r"):
+            block += b"\n"  # the last record ends where the file does
+        return block, scan(block, self._delimiter, final=final), final
 
     def read(self, stream: Stream) -> Iterator[FileRows]:
         """Read one file, a block of whole records at a time."""
@@ -91,13 +95,7 @@ class DelimitedReader:
         rest = stream.read(len(_BOM)).removeprefix(_BOM)
         row, begun, done = 0, False, False
         while not done:
-            wanted = max(BLOCK, len(rest))
-            data = stream.read(wanted)
-            final = len(data) < wanted
-            block = rest + data
-            if final and not stream.failure:
-                block = _whole(block)
-            records = scan(block, self._delimiter, final=final)
+            block, records, final = self._more(stream, rest, BLOCK)
             skipped = 0
             if not begun and (len(records.ends) or final):
                 begun = True
@@ -194,11 +192,6 @@ def _names(file: str, block: bytes, records: Records, delimiter: str) -> list[st
     except UnicodeDecodeError as error:
         reason = f"the header is not UTF-8 ({error}); convert the file"
         raise ReadError(reason, file=file) from error
-
-
-def _whole(block: bytes) -> bytes:
-    """End the last record where the file does."""
-    return block + b"\n" if block and block[-1:] not in (b"\n", b"\r") else block
 
 
 def _joined(

@@ -35,9 +35,10 @@ class FastaReader:
         self.schema = pa.schema((name, pa.large_string()) for name in columns)
         with Stream(sources[0]) as stream:
             sample = stream.read(_SAMPLE)
+        lines = sample.splitlines()
         self.style: Layout = {
-            "line_width": _line_width(sample) if kind == "fasta" else 0,
-            "repeat_name": kind == "fastq" and _repeats_name(sample),
+            "line_width": _line_width(lines) if kind == "fasta" else 0,
+            "repeat_name": kind == "fastq" and len(lines) > 2 and len(lines[2]) > 1,
             **newlines(sample),
         }
 
@@ -81,18 +82,12 @@ class FastaReader:
         return FileRows.after(row, pa.table(columns, schema=self.schema))
 
 
-def _line_width(sample: bytes) -> int:
+def _line_width(lines: list[bytes]) -> int:
     """Return the length of a line that its sequence continues after; 0: one line each."""
-    lines = sample.splitlines()
     for line, following in itertools.pairwise(lines[:-1]):
         if not line.startswith(b">") and not following.startswith(b">") and line and following:
             return len(line)
     return 0
-
-
-def _repeats_name(sample: bytes) -> bool:
-    lines = sample.splitlines()
-    return len(lines) > 2 and len(lines[2]) > 1
 
 
 def _fasta_blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:
