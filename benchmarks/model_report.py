@@ -99,7 +99,7 @@ def findings(rows: list[Figures]) -> list[str]:
 
 def page(results: list[tuple[Path, Figures]]) -> str:
     """Return docs/model_speed.md."""
-    parts = [INTRODUCTION]
+    parts = [INTRODUCTION, "![Documents per second](model_speed.svg)\n"]
     for path, figures in results:
         about = figures["about"]
         versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())

@@ -101,6 +101,8 @@ def document(path: Path, figures: Figures) -> str:
         "Contestants take turns, round by round; times are medians, ratios are medians of the ratios within a",
         "round. Machines like this are shared and drift: the ratios are what counts.",
         "",
+        "![Microseconds to compress a document](compress.svg)",
+        "",
         f"## {short['documents']:,} documents of {short['bytes_per_document']:.0f} bytes, one thread",
         "",
         f"English ({short['source']}); zlib and zstd are called once per document from Python, tokenizers learns",
