@@ -1,4 +1,7 @@
-"""A model's settings, each declared once; what a model is made of, checked. Needs no torch."""
+"""A model's settings, each declared once; what a model is made of, checked. Needs no torch.
+
+Flags are made of them, so what counts n-grams is imported only by whoever asks for it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from laconic.errors import InputError
-from laconic.ngrams import HASHES
-from laconic.ngrams.hashed import HashedCounter
-from laconic.ngrams.in_place import NgramPlacer
 from laconic.tasks import TASKS
+
+if TYPE_CHECKING:
+    from laconic.ngrams.hashed import HashedCounter
+    from laconic.ngrams.in_place import NgramPlacer
 
 _MOST = 1 << 24  # of any size: far more than any model has, and few enough to multiply
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "a name"}
@@ -42,7 +46,8 @@ def setting(
     return field(default=default, metadata={"help": text, "ends": given})
 
 
-@dataclass(frozen=True, kw_only=True)
+# Only those that inherit the fields are made: three methods fewer take a third of the time.
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ModelSettings:
     """The settings of a model that somebody chooses; ModelConfig and TrainingConfig have them."""
 
@@ -84,6 +89,8 @@ class ModelSettings:
     @property
     def hashes(self) -> dict[str, str]:
         """The hashes, of laconic.ngrams.HASHES, that decide which row of a table is whose."""
+        from laconic.ngrams import HASHES
+
         counts = self.model != "sequence"
         used = {
             "ngrams": counts,
@@ -151,6 +158,8 @@ class ModelConfig(ModelSettings):
         """What batches must count for the model, if anything."""
         if self.model == "sequence":
             return None
+        from laconic.ngrams.hashed import HashedCounter
+
         return HashedCounter(self.ngrams, self.phrases, self.ngram_buckets)
 
     @property
@@ -158,6 +167,8 @@ class ModelConfig(ModelSettings):
         """Which n-grams batches must tell the places of, if any."""
         if not self.local_ngrams or not self.reads_sequences:
             return None
+        from laconic.ngrams.in_place import NgramPlacer
+
         return NgramPlacer(self.local_ngrams, self.local_buckets)
 
     @classmethod

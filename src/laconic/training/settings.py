@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
@@ -28,7 +27,7 @@ class ConfigError(InputError):
     """A setting that does not exist, or cannot be what it is."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class TrainingSettings(ModelSettings):
     """The settings of a model and its training that estimators have as parameters, too."""
 
@@ -146,6 +145,8 @@ def resolve(preset: str | None, given: Mapping[str, Any]) -> TrainingConfig:
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Return the settings in a TOML file; ConfigError, with the file, for what cannot be."""
+    import tomllib
+
     try:
         with Path(path).open("rb") as file:
             given = tomllib.load(file)
