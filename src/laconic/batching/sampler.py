@@ -37,7 +37,7 @@ class LengthSampler(Sampler[list[int]]):
 
     Of `processes`, each with a sampler of its own `rank` and `batch_size` and `budget` for itself,
     all have the same number of batches, none is empty, and together they take each document once.
-    If N is no multiple of `processes`, somebody must take two documents at once, even if
+    If N is no multiple of `processes`, one of them must take two documents at once, even if
     batch_size is 1, or if no two are within the budget; then they are of the shortest.
 
     Iterating again gives the same batches until set_epoch is called. O(N log N) per epoch. Raises

@@ -70,28 +70,28 @@ def spread(columns: Iterable[Column], counted: HashedCounter, grammar: Grammar) 
     """Return scores of the symbols of a sequence, float64 [n'], whose sum is the columns'.
 
     Each occurrence of an n-gram or phrase has the same share of its column's score, and so has each
-    of its letters; a symbol has those of its letters. O(text * ngrams + symbols * phrases).
+    of its terminals; a symbol has those of its terminals. O(text * ngrams + symbols * phrases).
     """
-    letters = grammar.expand().tolist()
+    terminals = grammar.expand().tolist()
     bounds = np.r_[0, np.cumsum(symbol_lengths(grammar)[grammar.sequence])].tolist()
-    by_letter = np.zeros(len(letters) + 1)  # differences from the letter before
+    by_terminal = np.zeros(len(terminals) + 1)  # differences from the terminal before
     ngrams, phrases = _shares(columns, True), _shares(columns, False)
 
     def add(begin: int, end: int, shares: Mapping[tuple[int, ...], float]) -> None:
-        if share := shares.get(tuple(letters[begin:end])):
-            by_letter[begin] += share / (end - begin)
-            by_letter[end] -= share / (end - begin)
+        if share := shares.get(tuple(terminals[begin:end])):
+            by_terminal[begin] += share / (end - begin)
+            by_terminal[end] -= share / (end - begin)
 
     longest = max(map(len, ngrams), default=0)
     for length in range(1, longest + 1):
-        for begin in range(len(letters) - length + 1):
+        for begin in range(len(terminals) - length + 1):
             add(begin, begin + length, ngrams)
     longest = max(map(len, phrases), default=0)
     for symbols in range(1, counted.phrases + 1):
         for begin, end in zip(bounds, bounds[symbols:], strict=False):
             if end - begin <= longest:
                 add(begin, end, phrases)
-    sums = np.r_[0, np.cumsum(np.cumsum(by_letter)[:-1])]
+    sums = np.r_[0, np.cumsum(np.cumsum(by_terminal)[:-1])]
     return np.diff(sums[bounds])
 
 

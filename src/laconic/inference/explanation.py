@@ -52,7 +52,7 @@ class Explanation:
     of labels, the target's output; of a regression, the number itself. `base` is the same for
     the document with a zero vector for every symbol and without n-grams. Of models that count,
     the scores of n-grams are exact, and are also in those of the pieces: each is spread evenly over
-    the letters of its occurrences.
+    the terminals of its occurrences.
     """
 
     pieces: tuple[ScoredSymbol, ...]

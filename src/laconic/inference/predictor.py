@@ -119,12 +119,12 @@ class Predictor:
 
         Errors number documents through all chunks.
         """
-        for grammars in ahead(self._compressed, _numbered(chunks), self.workers):
+        for grammars in ahead(self._compressed, _with_numbers(chunks), self.workers):
             yield self.forward.outputs(GrammarDataset(grammars))
 
     def grammars(self, documents: DocumentSource) -> Iterator[Grammars]:
         """Yield the documents as grammars, some at a time, compressed as the model's own were."""
-        yield from ahead(self._compressed, _numbered(self._chunks(documents)), self.workers)
+        yield from ahead(self._compressed, _with_numbers(self._chunks(documents)), self.workers)
 
     def compress(self, document: Document | Grammar) -> Grammar:
         """Return the grammar of one document, compressed as the model's own were."""
@@ -211,7 +211,7 @@ def _arrow_values(array: Any) -> Iterator[Any]:
     return chain.from_iterable(array.slice(start, _CHUNK).to_pylist() for start in starts)
 
 
-def _numbered(chunks: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+def _with_numbers(chunks: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     """Yield chunks, each with the number of its first document."""
     first = 0
     for chunk in chunks:

@@ -94,6 +94,6 @@ def _check_places(bag: NgramBag, _: object) -> None:
     if least < 0 or most >= len(bag.idf):
         raise ModelError(f"bag.places is from {least} to {most}; there are {len(bag.idf)} rows")
     if bag.idf[0] != 0 or not bag.idf.isfinite().all():
-        raise ModelError("bag.idf must be finite, and 0 for row 0, which is nobody's")
+        raise ModelError("bag.idf must be finite, and 0 for row 0, which no column has")
     if most and (places[places > 0].bincount()[1:] > 1).any():
         raise ModelError("bag.places gives two columns the same row")

@@ -116,7 +116,7 @@ class ForwardPass:
         model = self.model
         if not self.graphs or self.device.type != "cuda" or model.compile_cell or self.states:
             return self._plainly
-        # Graphs read weights where these were: those of a model that moved would be read in vain.
+        # Graphs read weights where these were: a model that moved needs new ones.
         weights = chain(model.parameters(), model.buffers())
         where = [(weight.data_ptr(), weight.dtype) for weight in weights]
         if self._captured is None or where != self._captured_at:

@@ -282,19 +282,19 @@ def _empty_places(ngrams: NgramsInPlace, sizes: Sequence[int]) -> NgramsInPlace:
 
 def _copy_in(static: Batch, batch: Batch) -> None:
     """Write a batch into a larger one; its nodes move to where their levels begin there."""
-    letters, length = batch.alphabet_size, batch.symbols.shape[1]
+    terminals, length = batch.alphabet_size, batch.symbols.shape[1]
     places = torch.arange(
-        letters + len(batch.children), dtype=torch.int32, device=batch.symbols.device
+        terminals + len(batch.children), dtype=torch.int32, device=batch.symbols.device
     )
     levels = zip(static.level_offsets, pairwise(batch.level_offsets), strict=False)
     moves = [(new - old, end - old) for new, (old, end) in levels]
     if moves:
         by, sizes = torch.tensor(moves, dtype=torch.int32).t().to(places.device, non_blocking=True)
         count = len(batch.children)
-        places[letters:] += torch.repeat_interleave(by, sizes, output_size=count)
+        places[terminals:] += torch.repeat_interleave(by, sizes, output_size=count)
         static.children.zero_()
         children = places.index_select(0, batch.children.reshape(-1)).view(-1, 2)
-        static.children.index_copy_(0, places[letters:].long() - letters, children)
+        static.children.index_copy_(0, places[terminals:].long() - terminals, children)
     static.symbols[:, length:].zero_()
     moved = places.index_select(0, batch.symbols.reshape(-1)).view(batch.symbols.shape)
     static.symbols[:, :length] = moved

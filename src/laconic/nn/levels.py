@@ -86,15 +86,15 @@ class _Levels(torch.autograd.Function):
     ) -> Tensor:
         ctx.cell, ctx.level_offsets, ctx.autocast = cell, level_offsets, _autocast_again(leaves)
         ctx.leaves_dtype = leaves.dtype
-        letters = len(leaves)
+        terminals = len(leaves)
         # Never less than float32: a symbol's gradient is the sum of all that use it.
         dtype = torch.promote_types(leaves.dtype, torch.float32)
-        states = leaves.new_empty(letters + len(children), leaves.shape[1], dtype=dtype)
-        states[:letters] = leaves
+        states = leaves.new_empty(terminals + len(children), leaves.shape[1], dtype=dtype)
+        states[:terminals] = leaves
         with ctx.autocast():
             for begin, end in pairwise(level_offsets):
                 pair = _operands(states, children[begin:end])
-                states[letters + begin : letters + end] = cell(pair[:, 0], pair[:, 1])
+                states[terminals + begin : terminals + end] = cell(pair[:, 0], pair[:, 1])
         ctx.save_for_backward(states, children, *parameters)
         return states
 
@@ -102,7 +102,7 @@ class _Levels(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         states, children, *parameters = ctx.saved_tensors
-        letters = len(states) - len(children)
+        terminals = len(states) - len(children)
         wanted = [p for p in parameters if p.requires_grad]
         sums: list[Tensor | None] = [None] * len(wanted)
         grad = grad.clone()
@@ -118,7 +118,10 @@ class _Levels(torch.autograd.Function):
                 return  # The cell uses no parameters, and nothing else was asked for.
             into = [pair] * to_operands + wanted * to_parameters
             found = torch.autograd.grad(
-                made, into, grad[letters + begin : letters + end].to(made.dtype), allow_unused=True
+                made,
+                into,
+                grad[terminals + begin : terminals + end].to(made.dtype),
+                allow_unused=True,
             )
             if to_operands and found[0] is not None:
                 rows = children[begin:end].reshape(-1)
@@ -141,7 +144,7 @@ class _Levels(torch.autograd.Function):
             back(begin, end, to_operands=True, to_parameters=together)
 
         of_parameter = dict(zip(map(id, wanted), sums, strict=True))
-        to_leaves = grad[:letters].to(ctx.leaves_dtype) if ctx.needs_input_grad[3] else None
+        to_leaves = grad[:terminals].to(ctx.leaves_dtype) if ctx.needs_input_grad[3] else None
         return None, None, None, to_leaves, *(of_parameter.get(id(p)) for p in parameters)
 
 
@@ -151,9 +154,9 @@ class _LevelSums(torch.autograd.Function):
         ctx.save_for_backward(children)
         ctx.level_offsets = level_offsets
         sums = own.clone()
-        letters = len(own) - len(children)
+        terminals = len(own) - len(children)
         for begin, end in pairwise(level_offsets):
-            sums[letters + begin : letters + end] += _operands(sums, children[begin:end]).sum(1)
+            sums[terminals + begin : terminals + end] += _operands(sums, children[begin:end]).sum(1)
         return sums
 
     @staticmethod
@@ -161,9 +164,9 @@ class _LevelSums(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (children,) = ctx.saved_tensors
         grad = grad.clone()
-        letters = len(grad) - len(children)
+        terminals = len(grad) - len(children)
         for begin, end in reversed(list(pairwise(ctx.level_offsets))):
-            below, above = grad[: letters + begin], grad[letters + begin : letters + end]
+            below, above = grad[: terminals + begin], grad[terminals + begin : terminals + end]
             for operands in children[begin:end].unbind(1):
                 below.index_add_(0, operands, above)
         return grad, None, None

@@ -87,7 +87,7 @@ class GrammarModel(nn.Module, ModelHubMixin):
     def forward(self, batch: Batch, states: Tensor | None = None) -> Tensor:
         """Return float [B, outputs]: scores of classes or labels, or the values.
 
-        `states` are as self.states returns them, if somebody has them already.
+        `states` are as self.states returns them, if the caller has them already.
         """
         first, *others = self.views(batch, states)
         return sum(others, first)

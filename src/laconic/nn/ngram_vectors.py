@@ -12,7 +12,7 @@ from laconic.nn.config import ModelError
 from laconic.nn.levels import sum_levels
 from laconic.nn.weighted_sums import weighted_sums
 
-_LONG = 16  # letters: symbols of many more would drown all others
+_LONG = 16  # terminals: symbols of many more would drown all others
 
 
 class NgramVectors(nn.Module):
@@ -20,7 +20,7 @@ class NgramVectors(nn.Module):
 
     However documents are split into symbols, their n-grams are the same: those of a word that one
     grammar has as a rule and another in pieces, too. The sums are computed bottom-up, as states of
-    symbols are; that of a symbol of more than 16 letters is made as large as if it had 16. While
+    symbols are; that of a symbol of more than 16 terminals is made as large as if it had 16. While
     training, a share `dropout` of the n-grams and of the sums is left out.
 
     Every hashed bucket has a vector; with `rows`, so many of them have, `learn` says which, and
@@ -75,8 +75,8 @@ class NgramVectors(nn.Module):
         own, across = torch.split(self._sums(buckets, into, nodes + places), [nodes, places])
         within = sum_levels(own, batch.children, batch.level_offsets)
         symbols = batch.symbols.t().reshape(-1)  # Time first, as the LSTM wants it.
-        letters = batch.node_lengths.index_select(0, symbols).clamp(min=_LONG)
-        sums = (within.index_select(0, symbols) + across) * (_LONG / letters)[:, None]
+        lengths = batch.node_lengths.index_select(0, symbols).clamp(min=_LONG)
+        sums = (within.index_select(0, symbols) + across) * (_LONG / lengths)[:, None]
         read: Tensor = self.project(self.dropout(F.gelu(sums + self.bias)))
         return read.view(length, documents, read.shape[-1]).transpose(0, 1)
 

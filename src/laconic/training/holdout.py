@@ -15,7 +15,7 @@ from laconic.training.settings import TrainingConfig
 
 
 class Divided(NamedTuple):
-    """Documents that train, those that validate (None: nobody), and their task."""
+    """Documents that train, those that validate (None: no documents), and their task."""
 
     training: GrammarDataset
     validation: GrammarDataset | None
