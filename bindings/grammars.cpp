@@ -5,8 +5,8 @@
 namespace laconic {
 namespace {
 
-template <class Letter>
-Grammars compress_text(std::span<const Letter> text, const Array<std::int64_t>& offsets, Symbol alphabet_size,
+template <class Terminal>
+Grammars compress_text(std::span<const Terminal> text, const Array<std::int64_t>& offsets, Symbol alphabet_size,
                        const MakeCompressor& make, unsigned threads) {
     Batch made =
         without_gil([&] { return compress_many(text, view(offsets), alphabet_size, make, threads, poll_signals); });
@@ -14,15 +14,15 @@ Grammars compress_text(std::span<const Letter> text, const Array<std::int64_t>& 
             to_numpy(std::move(made.sequence)), to_numpy(std::move(made.sequence_offsets))};
 }
 
-template <class Letter>
+template <class Terminal>
 Terminals expand_range(const Grammar& grammar, const Array<std::int64_t>& lengths, const Array<std::int64_t>& starts,
                        std::int64_t begin, std::int64_t end) {
-    Buffer<Letter> out;
+    Buffer<Terminal> out;
     without_gil([&] {
         out.renew(static_cast<std::size_t>(end - begin));
         expand(grammar.view(), lengths.data(), starts.data(), begin, end, out.data());
     });
-    return handed_over<Terminals, Letter, Letter>(std::move(out), 1);
+    return handed_over<Terminals, Terminal, Terminal>(std::move(out), 1);
 }
 
 // One number for each of some things.
@@ -82,8 +82,8 @@ void bind_grammars(nb::module_& m) {
             "expand",
             [](const Grammar& self, const Array<std::int64_t>& lengths, const Array<std::int64_t>& starts,
                std::int64_t begin, std::int64_t end) {
-                const auto expand_to = [&]<class Letter>(Letter) {
-                    return expand_range<Letter>(self, lengths, starts, begin, end);
+                const auto expand_to = [&]<class Terminal>(Terminal) {
+                    return expand_range<Terminal>(self, lengths, starts, begin, end);
                 };
                 if (self.alphabet_size <= 1 << 8) return expand_to(std::uint8_t{});
                 if (self.alphabet_size <= 1 << 16) return expand_to(std::uint16_t{});
@@ -122,8 +122,8 @@ void bind_grammars(nb::module_& m) {
             const CodecOptions options{{min_count, max_rules, max_expansion},
                                        letters_known ? LzdLetters::known : LzdLetters::seen};
             const Codec& chosen = codec_named(codec);
-            const auto compress_as = [&]<class Letter>(Letter) {
-                const auto* const data = static_cast<const Letter*>(text.data());
+            const auto compress_as = [&]<class Terminal>(Terminal) {
+                const auto* const data = static_cast<const Terminal*>(text.data());
                 return compress_text(
                     std::span(data, text.shape(0)), offsets, alphabet_size, [&] { return chosen.make(options); },
                     threads);

@@ -35,10 +35,10 @@ void reserve_all(Buffer<Symbol>& buffer, std::size_t size, double done) {
 // for the first time costs as much as compressing.
 class Joined {
 public:
-    explicit Joined(std::vector<double> letters_before)
-        : letters_before_(std::move(letters_before)),
-          sizes_(letters_before_.size() - 1),
-          begins_(letters_before_.size()) {}
+    explicit Joined(std::vector<double> terminals_before)
+        : terminals_before_(std::move(terminals_before)),
+          sizes_(terminals_before_.size() - 1),
+          begins_(terminals_before_.size()) {}
 
     // To be called by the worker that has appended the grammars of `share` to its output.
     void finish(std::size_t share, Size size, Worker& worker) {
@@ -61,7 +61,7 @@ public:
         std::shared_lock lock(growing_);
         if (rules_.capacity() < end.rules || sequence_.capacity() < end.sequence) {
             lock.unlock();
-            grow(end, letters_before_[worker.held.back() + 1] / letters_before_.back());
+            grow(end, terminals_before_[worker.held.back() + 1] / terminals_before_.back());
             lock.lock();
         }
         const Symbol *rules = worker.out.rules.data(), *sequence = worker.out.sequence.data();
@@ -93,7 +93,7 @@ private:
         sequence_.reserve(end.sequence);
     }
 
-    const std::vector<double> letters_before_;  // each share, and all
+    const std::vector<double> terminals_before_;  // each share, and all
     std::mutex mutex_;
     std::vector<std::optional<Size>> sizes_;  // of the finished shares
     std::vector<Size> begins_;                // of shares 0 … known_
@@ -107,21 +107,22 @@ std::optional<std::size_t> name(std::size_t document, std::span<const std::int64
     return offsets.size() > 2 ? std::optional(document) : std::nullopt;
 }
 
-template <class Letter>
-void check_text(std::span<const Letter> text, std::span<const std::int64_t> offsets, Symbol alphabet_size) {
+template <class Terminal>
+void check_text(std::span<const Terminal> text, std::span<const std::int64_t> offsets, Symbol alphabet_size) {
     if (alphabet_size < 1) throw GrammarError("alphabet_size must be at least 1");
     if (offsets.empty() || offsets.front() != 0 || offsets.back() != static_cast<std::int64_t>(text.size()))
         throw GrammarError("offsets must go from 0 to the length of the text");
     for (std::size_t i = 1; i < offsets.size(); ++i)
         if (offsets[i] < offsets[i - 1])
             throw GrammarError("offset " + std::to_string(i) + " is smaller than the one before it");
-    if (text.empty() || std::numeric_limits<Letter>::max() < alphabet_size) return;
+    if (text.empty() || std::numeric_limits<Terminal>::max() < alphabet_size) return;
     // A branch-free pass that vectorises; only if it finds something is it worth asking where.
     bool fits = true;
-    for (Letter letter : text) fits &= static_cast<std::uint32_t>(letter) < static_cast<std::uint32_t>(alphabet_size);
+    for (Terminal terminal : text)
+        fits &= static_cast<std::uint32_t>(terminal) < static_cast<std::uint32_t>(alphabet_size);
     if (fits) return;
-    const auto outside = [&](Letter letter) {
-        return std::int64_t{letter} < 0 || std::int64_t{letter} >= alphabet_size;
+    const auto outside = [&](Terminal terminal) {
+        return std::int64_t{terminal} < 0 || std::int64_t{terminal} >= alphabet_size;
     };
     const auto bad = std::find_if(text.begin(), text.end(), outside);
     const auto document = std::upper_bound(offsets.begin(), offsets.end(), bad - text.begin()) - offsets.begin() - 1;
@@ -130,7 +131,7 @@ void check_text(std::span<const Letter> text, std::span<const std::int64_t> offs
         name(static_cast<std::size_t>(document), offsets));
 }
 
-constexpr std::size_t kShare = 1 << 17;  // letters
+constexpr std::size_t kShare = 1 << 17;  // terminals
 
 // Runs of documents of about equal length, so that short documents do not pay for being handed out one by one.
 std::vector<std::size_t> split(std::span<const std::int64_t> offsets) {
@@ -148,8 +149,8 @@ void sum(Buffer<std::int64_t>& sizes) {
 
 }  // namespace
 
-template <class Letter>
-Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> offsets, Symbol alphabet_size,
+template <class Terminal>
+Batch compress_many(std::span<const Terminal> text, std::span<const std::int64_t> offsets, Symbol alphabet_size,
                     const MakeCompressor& make, unsigned threads, const std::function<void()>& poll) {
     check_text(text, offsets, alphabet_size);
     Batch batch;
@@ -162,9 +163,9 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
     const std::size_t workers = std::max<std::size_t>(1, std::min<std::size_t>(threads, shares));
     std::vector<Worker> crew;
     for (std::size_t worker = 0; worker < workers; ++worker) crew.emplace_back(make());
-    std::vector<double> letters_before;
-    for (std::size_t bound : bounds) letters_before.push_back(static_cast<double>(offsets[bound]));
-    Joined joined(letters_before);
+    std::vector<double> terminals_before;
+    for (std::size_t bound : bounds) terminals_before.push_back(static_cast<double>(offsets[bound]));
+    Joined joined(terminals_before);
     std::atomic<bool> stop = false;
     for (Worker& worker : crew) worker.out.stop = &stop;
 
@@ -184,7 +185,7 @@ Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> 
             joined.finish(share, {out.rules.size() - before.rules, out.sequence.size() - before.sequence},
                           crew[worker]);
         } else if (share == 0 && shares > 1) {
-            const double done = letters_before[1] / letters_before.back();
+            const double done = terminals_before[1] / terminals_before.back();
             reserve_all(out.rules, out.rules.size(), done);
             reserve_all(out.sequence, out.sequence.size(), done);
         }

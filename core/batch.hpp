@@ -21,9 +21,9 @@ using MakeCompressor = std::function<std::unique_ptr<Compressor>()>;  // one for
 
 // Documents are text[offsets[i], offsets[i+1]). The result does not depend on `threads`, which is at least 1.
 // `poll` is called now and then from the calling thread and may throw, which stops the work.
-// Throws GrammarError for offsets that do not fit the text and letters that do not fit the alphabet.
-template <class Letter>
-Batch compress_many(std::span<const Letter> text, std::span<const std::int64_t> offsets, Symbol alphabet_size,
+// Throws GrammarError for offsets that do not fit the text and terminals that do not fit the alphabet.
+template <class Terminal>
+Batch compress_many(std::span<const Terminal> text, std::span<const std::int64_t> offsets, Symbol alphabet_size,
                     const MakeCompressor& make, unsigned threads, const std::function<void()>& poll);
 
 }  // namespace laconic

@@ -9,7 +9,7 @@
 namespace laconic {
 namespace {
 
-// A compressor of what a function does with (text, alphabet_size, out), for letters of any width.
+// A compressor of what a function does with (text, alphabet_size, out), for terminals of any width.
 template <class Work>
 class Function final : public Compressor {
 public:

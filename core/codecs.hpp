@@ -23,7 +23,7 @@ struct CodecOptions {
 class Compressor {
 public:
     virtual ~Compressor() = default;
-    // Appends the grammar of `text`, whose letters are 0 … alphabet_size-1, to `out`.
+    // Appends the grammar of `text`, whose terminals are 0 … alphabet_size-1, to `out`.
     virtual void compress(std::span<const std::uint8_t> text, Symbol alphabet_size, Output& out) = 0;
     virtual void compress(std::span<const std::uint16_t> text, Symbol alphabet_size, Output& out) = 0;
     virtual void compress(std::span<const std::int32_t> text, Symbol alphabet_size, Output& out) = 0;

@@ -1,4 +1,4 @@
-// The edges of a trie: (parent, letter) -> child, in one open-addressing table.
+// The edges of a trie: (parent, terminal) -> child, in one open-addressing table.
 #pragma once
 
 #include <bit>
@@ -9,17 +9,17 @@
 
 namespace laconic {
 
-// Nodes are numbered from 1; 0 means none. Letters of the root are the caller's business.
+// Nodes are numbered from 1; 0 means none. Terminals of the root are the caller's business.
 class Edges {
 public:
-    // Forgets everything and makes room for a document of `length` letters to start with.
+    // Forgets everything and makes room for a document of `length` terminals to start with.
     void reset(std::size_t length) {
         allocate(std::bit_ceil(length < kStart ? length + 16 : kStart));
         used_ = 0;
     }
 
-    std::uint32_t find(std::uint32_t parent, std::uint32_t letter) const {
-        const std::uint64_t wanted = key(parent, letter);
+    std::uint32_t find(std::uint32_t parent, std::uint32_t terminal) const {
+        const std::uint64_t wanted = key(parent, terminal);
         for (std::size_t slot = home(wanted);; slot = (slot + 1) & mask_) {
             const Edge& edge = edges_[slot];
             if (edge.key == wanted) return edge.child;
@@ -27,8 +27,8 @@ public:
         }
     }
 
-    // The child of `parent` along `letter`, to be read, or to be set if it was 0 and then counted by added().
-    std::uint32_t& at(std::uint32_t parent, std::uint32_t letter) { return child_of(key(parent, letter)); }
+    // The child of `parent` along `terminal`, to be read, or to be set if it was 0 and then counted by added().
+    std::uint32_t& at(std::uint32_t parent, std::uint32_t terminal) { return child_of(key(parent, terminal)); }
 
     // Ends every reference that at() returned.
     void added() {
@@ -52,8 +52,8 @@ private:
         }
     }
 
-    static std::uint64_t key(std::uint32_t parent, std::uint32_t letter) {
-        return std::uint64_t{parent} << 32 | letter;
+    static std::uint64_t key(std::uint32_t parent, std::uint32_t terminal) {
+        return std::uint64_t{parent} << 32 | terminal;
     }
     std::size_t home(std::uint64_t wanted) const {
         return static_cast<std::size_t>((wanted * 0x9E3779B97F4A7C15u) >> shift_);

@@ -16,15 +16,15 @@ template <class Sym, class Id>
 class FirstPairs {
 public:
     // Gives every cell the number of the pair that starts in it, 0 where it overlaps the same pair counted before it.
-    // Symbols are 1 … `letters`.
-    void number(Cells<Sym, Id>& cells, std::size_t letters, Pairs<Sym, Id>& pairs) {
+    // Symbols are 1 … `terminals`.
+    void number(Cells<Sym, Id>& cells, std::size_t terminals, Pairs<Sym, Id>& pairs) {
         const auto at = [&](std::size_t p) { return static_cast<std::size_t>(cells[p]); };
-        const std::size_t stride = letters + 1;
+        const std::size_t stride = terminals + 1;
         if (stride * stride <= std::max<std::size_t>(cells.size() / 2, 1 << 16)) {
             meet(cells, pairs, stride * stride, [&](std::size_t p) { return at(p) * stride + at(p + 1); });
             return;
         }
-        // Too many letters for a square table: sort the cells by pair, and a pair's slot is its rank.
+        // Too many terminals for a square table: sort the cells by pair, and a pair's slot is its rank.
         order_.renew(cells.size() - 1);
         slots_.renew(cells.size() - 1);
         for (std::size_t p = 0; p < order_.size(); ++p) order_[p] = static_cast<std::uint32_t>(p);

@@ -18,7 +18,7 @@ std::string quoted(const char* what, std::size_t number, Symbol symbol) {
 void check_length(std::size_t length) {
     if (length > kMaxDocument)
         throw GrammarError("a document of " + std::to_string(length) +
-                           " letters is too long to compress as one (at most " + std::to_string(kMaxDocument) +
+                           " terminals is too long to compress as one (at most " + std::to_string(kMaxDocument) +
                            "); split it");
 }
 
@@ -85,15 +85,15 @@ void occurrences(const GrammarView& grammar, std::int64_t* counts) {
     }
 }
 
-template <class Letter>
+template <class Terminal>
 void expand(const GrammarView& grammar, const std::int64_t* lengths, const std::int64_t* starts, std::int64_t begin,
-            std::int64_t end, Letter* out) {
+            std::int64_t end, Terminal* out) {
     if (begin >= end) return;
     const std::int64_t* const ends = starts + 1;
     auto i = static_cast<std::size_t>(std::upper_bound(ends, ends + grammar.sequence.size(), begin) - ends);
     std::int64_t skip = begin - starts[i];
     Buffer<Symbol> pending;  // as deep as the grammar at most
-    for (Letter* const stop = out + (end - begin); out < stop;) {
+    for (Terminal* const stop = out + (end - begin); out < stop;) {
         Symbol symbol;
         if (pending.size() > 0) {
             symbol = pending[pending.size() - 1];
@@ -110,7 +110,7 @@ void expand(const GrammarView& grammar, const std::int64_t* lengths, const std::
         if (skip > 0)
             skip -= symbol < grammar.alphabet_size ? 1 : lengths[symbol - grammar.alphabet_size];
         else
-            *out++ = static_cast<Letter>(symbol);
+            *out++ = static_cast<Terminal>(symbol);
     }
 }
 

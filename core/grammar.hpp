@@ -90,8 +90,8 @@ void depths(const GrammarView& grammar, std::int32_t* depths);
 void occurrences(const GrammarView& grammar, std::int64_t* counts);
 
 // Terminals [begin, end) of the document, given `lengths` and `starts`. O(log n' + depth + end - begin).
-template <class Letter>
+template <class Terminal>
 void expand(const GrammarView& grammar, const std::int64_t* lengths, const std::int64_t* starts, std::int64_t begin,
-            std::int64_t end, Letter* out);
+            std::int64_t end, Terminal* out);
 
 }  // namespace laconic

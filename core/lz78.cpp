@@ -2,16 +2,16 @@
 
 namespace laconic {
 
-template <class Letter>
-void Lz78::compress(std::span<const Letter> text, Symbol alphabet_size, Output& out) {
+template <class Terminal>
+void Lz78::compress(std::span<const Terminal> text, Symbol alphabet_size, Output& out) {
     check_length(text.size());
-    letters_.with_names(text, alphabet_size, [&](auto names) { parse(names, alphabet_size, out); });
+    terminals_.with_names(text, alphabet_size, [&](auto names) { parse(names, alphabet_size, out); });
 }
 
 template <class Name>
 void Lz78::parse(std::span<const Name> text, Symbol alphabet_size, Output& out) {
     edges_.reset(text.size());
-    phrases_.renew(1 + letters_.count());
+    phrases_.renew(1 + terminals_.count());
     for (Symbol& phrase : phrases_) phrase = -1;
 
     Symbol next = alphabet_size;
@@ -19,8 +19,8 @@ void Lz78::parse(std::span<const Name> text, Symbol alphabet_size, Output& out) 
         const std::size_t name = text[i++];
         auto node = static_cast<std::uint32_t>(1 + name);
         if (phrases_[node] < 0) {
-            phrases_[node] = letters_[name];
-            out.sequence.push_back(letters_[name]);
+            phrases_[node] = terminals_[name];
+            out.sequence.push_back(terminals_[name]);
             continue;
         }
         for (; i < text.size(); ++i) {
@@ -37,7 +37,7 @@ void Lz78::parse(std::span<const Name> text, Symbol alphabet_size, Output& out) 
             break;
         }
         if (next == kMaxSymbol) throw GrammarError("the alphabet leaves no room for so many rules");
-        out.add_rule(phrases_[node], letters_[text[i++]]);
+        out.add_rule(phrases_[node], terminals_[text[i++]]);
         phrases_.push_back(next);
         out.sequence.push_back(next++);
     }

@@ -1,4 +1,4 @@
-// LZ78 (Ziv and Lempel 1978), in the compact form: phrases of one letter are that letter, the rest are rules.
+// LZ78 (Ziv and Lempel 1978), in the compact form: phrases of one terminal are that terminal, the rest are rules.
 #pragma once
 
 #include <cstdint>
@@ -6,24 +6,24 @@
 
 #include "edges.hpp"
 #include "grammar.hpp"
-#include "letters.hpp"
+#include "terminal_names.hpp"
 
 namespace laconic {
 
-// Each phrase is the longest phrase seen so far plus one letter; the last may be a phrase seen before.
+// Each phrase is the longest phrase seen so far plus one terminal; the last may be a phrase seen before.
 class Lz78 {
 public:
-    // Appends the grammar of `text`, whose letters are 0 … alphabet_size-1, to `out`. O(n) time expected.
-    template <class Letter>
-    void compress(std::span<const Letter> text, Symbol alphabet_size, Output& out);
+    // Appends the grammar of `text`, whose terminals are 0 … alphabet_size-1, to `out`. O(n) time expected.
+    template <class Terminal>
+    void compress(std::span<const Terminal> text, Symbol alphabet_size, Output& out);
 
 private:
     template <class Name>
     void parse(std::span<const Name> text, Symbol alphabet_size, Output& out);
 
-    Letters letters_;
+    TerminalNames terminals_;
     Edges edges_;
-    Buffer<Symbol> phrases_;  // by node: its symbol; node 1 + name is a letter, -1 while not seen as a phrase
+    Buffer<Symbol> phrases_;  // by node: its symbol; node 1 + name is a terminal, -1 while not seen as a phrase
 };
 
 }  // namespace laconic

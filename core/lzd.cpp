@@ -7,7 +7,7 @@
 namespace laconic {
 namespace {
 
-// How many letters at a and b agree, at most `limit`.
+// How many terminals at a and b agree, at most `limit`.
 template <class Name>
 std::size_t common_prefix(const Name* a, const Name* b, std::size_t limit) {
     std::size_t k = 0;
@@ -23,7 +23,7 @@ std::size_t common_prefix(const Name* a, const Name* b, std::size_t limit) {
     return k;
 }
 
-// Whether the first `length` letters at a and b agree; b comes after a, and the text ends at `end`.
+// Whether the first `length` terminals at a and b agree; b comes after a, and the text ends at `end`.
 template <class Name>
 bool agree(const Name* a, const Name* b, std::size_t length, const Name* end) {
     if constexpr (sizeof(Name) == 1 && std::endian::native == std::endian::little) {
@@ -39,15 +39,15 @@ bool agree(const Name* a, const Name* b, std::size_t length, const Name* end) {
 
 }  // namespace
 
-template <class Letter>
-void Lzd::compress(std::span<const Letter> text, Symbol alphabet_size, LzdLetters letters, Output& out) {
+template <class Terminal>
+void Lzd::compress(std::span<const Terminal> text, Symbol alphabet_size, LzdLetters letters, Output& out) {
     check_length(text.size());
-    letters_.with_names(text, alphabet_size, [&](auto names) {
+    terminals_.with_names(text, alphabet_size, [&](auto names) {
         edges_.reset(names.size());
-        nodes_.renew(1 + letters_.count());
+        nodes_.renew(1 + terminals_.count());
         nodes_[0] = {0, 0, -1};
-        for (std::size_t name = 0; name < letters_.count(); ++name)
-            nodes_[1 + name] = {0, 1, letters == LzdLetters::known ? letters_[name] : -1};
+        for (std::size_t name = 0; name < terminals_.count(); ++name)
+            nodes_[1 + name] = {0, 1, letters == LzdLetters::known ? terminals_[name] : -1};
         parse(names, alphabet_size, out);
     });
 }
@@ -57,10 +57,10 @@ void Lzd::parse(std::span<const Name> text, Symbol alphabet_size, Output& out) {
     Symbol next = alphabet_size;
     for (std::size_t start = 0; start < text.size();) {
         const auto [first, reached] = longest_phrase(text, start);
-        if (first == 0) {  // a letter that was never a phrase is one now
-            const Symbol letter = letters_[text[start]];
-            nodes_[1 + std::size_t{text[start]}].symbol = letter;
-            out.sequence.push_back(letter);
+        if (first == 0) {  // a terminal that was never a phrase is one now
+            const Symbol terminal = terminals_[text[start]];
+            nodes_[1 + std::size_t{text[start]}].symbol = terminal;
+            out.sequence.push_back(terminal);
             ++start;
             continue;
         }
@@ -72,7 +72,7 @@ void Lzd::parse(std::span<const Name> text, Symbol alphabet_size, Output& out) {
         const std::uint32_t second = longest_phrase(text, middle).phrase;
         const std::size_t end = middle + (second == 0 ? 1 : nodes_[second].depth);
         if (next == kMaxSymbol) throw GrammarError("the alphabet leaves no room for so many rules");
-        out.add_rule(nodes_[first].symbol, second == 0 ? letters_[text[middle]] : nodes_[second].symbol);
+        out.add_rule(nodes_[first].symbol, second == 0 ? terminals_[text[middle]] : nodes_[second].symbol);
         out.sequence.push_back(next);
         add_phrase(text, start, end - start, start + nodes_[reached].depth <= end ? reached : first, next++);
         start = end;

@@ -6,23 +6,23 @@
 
 #include "edges.hpp"
 #include "grammar.hpp"
-#include "letters.hpp"
+#include "terminal_names.hpp"
 
 namespace laconic {
 
 enum class LzdLetters {
-    known,  // every letter is a phrase from the start, as in Goto et al.
-    seen,   // a letter is a phrase once it has been one, as in the example of Sasaki et al. 2020
+    known,  // every terminal is a phrase from the start, as in Goto et al.
+    seen,   // a terminal is a phrase once it has been one, as in the example of Sasaki et al. 2020
 };
 
 class Lzd {
 public:
-    // Appends the grammar of `text`, whose letters are 0 … alphabet_size-1, to `out`. O(n) on real text.
-    template <class Letter>
-    void compress(std::span<const Letter> text, Symbol alphabet_size, LzdLetters letters, Output& out);
+    // Appends the grammar of `text`, whose terminals are 0 … alphabet_size-1, to `out`. O(n) on real text.
+    template <class Terminal>
+    void compress(std::span<const Terminal> text, Symbol alphabet_size, LzdLetters letters, Output& out);
 
 private:
-    // A compact trie of the phrases: a node's string is text[where, where + depth). Node 1 + name is a letter.
+    // A compact trie of the phrases: a node's string is text[where, where + depth). Node 1 + name is a terminal.
     struct Node {
         std::uint32_t where, depth;
         Symbol symbol;  // -1 if its string is no phrase
@@ -44,7 +44,7 @@ private:
         return static_cast<std::uint32_t>(nodes_.size() - 1);
     }
 
-    Letters letters_;
+    TerminalNames terminals_;
     Edges edges_;
     Buffer<Node> nodes_;
 };

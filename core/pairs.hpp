@@ -153,7 +153,7 @@ private:
         top_ += list_size(id);
     }
 
-    // A pair aa also lists the cells it is not counted in, which change roles when a run loses its first letter.
+    // A pair aa also lists the cells it is not counted in, which change roles when a run loses its first terminal.
     std::size_t list_size(std::size_t id) const {
         return std::size_t{counts_[id]} << (pairs_[id].left == pairs_[id].right);
     }

@@ -4,8 +4,8 @@
 
 #include "cells.hpp"
 #include "first_pairs.hpp"
-#include "letters.hpp"
 #include "pairs.hpp"
+#include "terminal_names.hpp"
 
 namespace laconic {
 namespace {
@@ -25,8 +25,8 @@ public:
     // Symbols number at most one and a half times the cells, pairs about two and a half times: they fit Sym and Id.
     static constexpr std::size_t kMaxLength = sizeof(Id) == 2 ? 20000 : kMaxDocument;
 
-    template <class Letter>
-    void compress(std::span<const Letter> text, Symbol alphabet_size, const RepairOptions& options, Output& out) {
+    template <class Terminal>
+    void compress(std::span<const Terminal> text, Symbol alphabet_size, const RepairOptions& options, Output& out) {
         options_ = options;
         options_.min_count = std::max(options.min_count, 2u);  // a rule for a pair that occurs once only adds
         options_.max_rules = std::min(options.max_rules, static_cast<std::uint32_t>(kMaxSymbol - alphabet_size));
@@ -49,7 +49,7 @@ private:
 
     struct Known {
         Symbol name;           // in the grammar
-        std::uint32_t length;  // how many letters it stands for
+        std::uint32_t length;  // how many terminals it stands for
         Id before, after;      // its pairs with the newest symbol; 0 between replacements
     };
 
@@ -57,14 +57,14 @@ private:
 
     // ---- the document in, the sequence out ----------------------------------------------------------------
 
-    template <class Letter>
-    void read(std::span<const Letter> text) {
+    template <class Terminal>
+    void read(std::span<const Terminal> text) {
         cells_.reset(text.size());
-        letters_.rename(text, alphabet_size_,
-                        [&](std::size_t i, std::uint32_t name) { cells_.set(i + 1, static_cast<Sym>(name + 1)); });
+        terminals_.rename(text, alphabet_size_,
+                          [&](std::size_t i, std::uint32_t name) { cells_.set(i + 1, static_cast<Sym>(name + 1)); });
         known_.clear();
         known_.push_back({0, 0, 0, 0});
-        for (std::size_t name = 0; name < letters_.count(); ++name) known_.push_back({letters_[name], 1, 0, 0});
+        for (std::size_t name = 0; name < terminals_.count(); ++name) known_.push_back({terminals_[name], 1, 0, 0});
     }
 
     void write_sequence() {
@@ -81,7 +81,7 @@ private:
     // ---- the pairs of the text ----------------------------------------------------------------------------
 
     void number_first_pairs() {
-        first_pairs_.number(cells_, letters_.count(), pairs_);
+        first_pairs_.number(cells_, terminals_.count(), pairs_);
         pairs_.keep_frequent(options_.min_count);
         for (std::size_t p = 1; p + 2 < cells_.size(); ++p) cells_.pair(p) = pairs_.renumbered(cells_.pair(p));
         listed_ = short_document();
@@ -192,11 +192,11 @@ private:
         return {before, after};
     }
 
-    // A run aaaa… has lost its first letter to the left. Its pairs are counted from its start, so all move.
+    // A run aaaa… has lost its first terminal to the left. Its pairs are counted from its start, so all move.
     // This stays linear: aa, being allowed, occurs no more often than the pair that is being replaced.
-    void shorten_run(Id id, std::size_t start, Sym letter) {
+    void shorten_run(Id id, std::size_t start, Sym terminal) {
         bool counted = true;
-        for (std::size_t p = start, q = cells_.next(p); cells_[q] == letter; p = q, q = cells_.next(q)) {
+        for (std::size_t p = start, q = cells_.next(p); cells_[q] == terminal; p = q, q = cells_.next(q)) {
             cells_.pair(p) = counted ? id : Id{0};
             counted = !counted;
         }
@@ -360,7 +360,7 @@ private:
     Symbol alphabet_size_ = 0;
     std::uint32_t rule_count_ = 0;
 
-    Letters letters_;
+    TerminalNames terminals_;
     Cells<Sym, Id> cells_;
     PairTable pairs_;
     Buffer<Known> known_;  // by symbol
@@ -381,8 +381,8 @@ Repair::Repair() : workspaces_(std::make_unique<Workspaces>()) {}
 Repair::~Repair() = default;
 Repair::Repair(Repair&&) noexcept = default;
 
-template <class Letter>
-void Repair::compress(std::span<const Letter> text, Symbol alphabet_size, const RepairOptions& options, Output& out) {
+template <class Terminal>
+void Repair::compress(std::span<const Terminal> text, Symbol alphabet_size, const RepairOptions& options, Output& out) {
     check_length(text.size());
     if (text.size() <= workspaces_->narrow.kMaxLength)
         workspaces_->narrow.compress(text, alphabet_size, options, out);

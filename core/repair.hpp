@@ -25,11 +25,11 @@ public:
     ~Repair();
     Repair(Repair&&) noexcept;
 
-    // Appends the grammar of `text`, whose letters are 0 … alphabet_size-1, to `out`.
-    // O(n log n) time at worst, O(n) on real text. About 9 bytes of memory a letter for English bytes, up to 40 where
-    // there are thousands of letters and few pairs of them occur twice.
-    template <class Letter>
-    void compress(std::span<const Letter> text, Symbol alphabet_size, const RepairOptions& options, Output& out);
+    // Appends the grammar of `text`, whose terminals are 0 … alphabet_size-1, to `out`.
+    // O(n log n) time at worst, O(n) on real text. About 9 bytes of memory a terminal for English bytes, up to 40 where
+    // there are thousands of terminals and few pairs of them occur twice.
+    template <class Terminal>
+    void compress(std::span<const Terminal> text, Symbol alphabet_size, const RepairOptions& options, Output& out);
 
 private:
     struct Workspaces;

@@ -24,18 +24,18 @@ constexpr const char* kAll[] = {"none", "repair", "lz78", "lzd"};
 
 const std::function<void()> kNoPoll = [] {};
 
-template <class Letter>
+template <class Terminal>
 struct Documents {
-    std::vector<Letter> text;
+    std::vector<Terminal> text;
     std::vector<std::int64_t> offsets{0};
 
     void add(const Text& document) {
-        for (Symbol letter : document) text.push_back(static_cast<Letter>(letter));
+        for (Symbol terminal : document) text.push_back(static_cast<Terminal>(terminal));
         offsets.push_back(static_cast<std::int64_t>(text.size()));
     }
     Batch compress(Symbol alphabet_size, const Chosen& codec, unsigned threads,
                    const std::function<void()>& poll = kNoPoll) const {
-        return compress_many(std::span<const Letter>(text), offsets, alphabet_size, codec, threads, poll);
+        return compress_many(std::span<const Terminal>(text), offsets, alphabet_size, codec, threads, poll);
     }
 };
 
@@ -47,22 +47,22 @@ Plain document(const Batch& batch, std::size_t i) {
 }
 
 // What each document comes to by itself, in a new workspace.
-template <class Letter>
-Plain alone(std::span<const Letter> text, Symbol alphabet_size, const Chosen& codec) {
+template <class Terminal>
+Plain alone(std::span<const Terminal> text, Symbol alphabet_size, const Chosen& codec) {
     Output out;
     codec()->compress(text, alphabet_size, out);
     return {{out.rules.begin(), out.rules.end()}, {out.sequence.begin(), out.sequence.end()}};
 }
 
-template <class Letter>
-void check_batch(const Documents<Letter>& documents, Symbol alphabet_size, const Chosen& codec,
+template <class Terminal>
+void check_batch(const Documents<Terminal>& documents, Symbol alphabet_size, const Chosen& codec,
                  const std::string& name) {
     std::vector<Plain> expected;
     for (std::size_t i = 0; i + 1 < documents.offsets.size(); ++i) {
         const auto begin = static_cast<std::size_t>(documents.offsets[i]),
                    end = static_cast<std::size_t>(documents.offsets[i + 1]);
         expected.push_back(
-            alone(std::span<const Letter>(documents.text).subspan(begin, end - begin), alphabet_size, codec));
+            alone(std::span<const Terminal>(documents.text).subspan(begin, end - begin), alphabet_size, codec));
     }
     for (unsigned threads = 1; threads <= 5; ++threads) {
         const Batch batch = documents.compress(alphabet_size, codec, threads);
@@ -78,16 +78,16 @@ void check_batch(const Documents<Letter>& documents, Symbol alphabet_size, const
 
 // ---- the same as one by one ------------------------------------------------------------------------------------
 
-// Documents of all kinds and sizes, many of them empty. Threads are handed about 2^17 letters at a time.
-template <class Letter>
-Documents<Letter> mixed_documents(std::uint32_t seed, std::size_t letters_in_all, Symbol letters) {
+// Documents of all kinds and sizes, many of them empty. Threads are handed about 2^17 terminals at a time.
+template <class Terminal>
+Documents<Terminal> mixed_documents(std::uint32_t seed, std::size_t terminals_in_all, Symbol terminals) {
     Random random(seed);
-    Documents<Letter> documents;
-    while (documents.text.size() < letters_in_all) {
+    Documents<Terminal> documents;
+    while (documents.text.size() < terminals_in_all) {
         const auto kind = static_cast<Kind>(random.below(static_cast<std::uint32_t>(Kind::count)));
         const std::uint32_t size = random.below(20);
         const std::size_t length = size < 3 ? 0 : size < 17 ? random.below(2000) : random.below(40000);
-        documents.add(make_text(kind, random, length, letters));
+        documents.add(make_text(kind, random, length, terminals));
     }
     documents.add({});
     return documents;
@@ -96,7 +96,7 @@ Documents<Letter> mixed_documents(std::uint32_t seed, std::size_t letters_in_all
 void check_mixed_documents() {
     const auto bytes = mixed_documents<std::uint8_t>(1, 700000, 20);
     for (const char* name : kAll) check_batch(bytes, 256, Chosen{name, {}}, "bytes");
-    check_batch(bytes, 20, Chosen{"lzd", {{}, LzdLetters::seen}}, "seen letters");
+    check_batch(bytes, 20, Chosen{"lzd", {{}, LzdLetters::seen}}, "seen terminals");
     Chosen limited;
     limited.options.repair = {.min_count = 3, .max_rules = 20, .max_expansion = 8};
     check_batch(bytes, 20, limited, "options");
@@ -131,9 +131,9 @@ void check_small_batches() {
 
 // ---- what is refused -------------------------------------------------------------------------------------------
 
-template <class Letter>
-void compress_text(std::vector<Letter> text, std::vector<std::int64_t> offsets, Symbol alphabet_size) {
-    compress_many(std::span<const Letter>(text), offsets, alphabet_size, Chosen{}, 2, kNoPoll);
+template <class Terminal>
+void compress_text(std::vector<Terminal> text, std::vector<std::int64_t> offsets, Symbol alphabet_size) {
+    compress_many(std::span<const Terminal>(text), offsets, alphabet_size, Chosen{}, 2, kNoPoll);
 }
 
 void check_bad_input() {
@@ -170,7 +170,7 @@ void check_bad_input() {
     compress_text<Byte>({0, 255}, {0, 2}, 256);
     compress_text<std::uint16_t>({0, 65535}, {0, 2}, 65536);
     compress_text<std::int32_t>({0, kMaxSymbol - 1}, {0, 2}, kMaxSymbol);
-    CHECK(true, "letters that just fit");
+    CHECK(true, "terminals that just fit");
 }
 
 // ---- work that is stopped --------------------------------------------------------------------------------------
@@ -213,11 +213,11 @@ void check_poll_stops() {
 
 // A worker's exception reaches the caller, and the workspaces are left to nobody.
 void check_worker_fails() {
-    // The second document is refused for its length, before any letter is read: there need be no such memory.
-    const std::vector<std::uint8_t> letters(1 << 18);
-    const auto first = static_cast<std::int64_t>(letters.size()),
+    // The second document is refused for its length, before any terminal is read: there need be no such memory.
+    const std::vector<std::uint8_t> terminals(1 << 18);
+    const auto first = static_cast<std::int64_t>(terminals.size()),
                last = first + static_cast<std::int64_t>(kMaxDocument) + 1;
-    const std::span<const std::uint8_t> text(letters.data(), static_cast<std::size_t>(last));
+    const std::span<const std::uint8_t> text(terminals.data(), static_cast<std::size_t>(last));
     const std::vector<std::int64_t> offsets{0, first / 2, first, last};
     for (const char* name : {"repair", "lz78", "lzd"})
         for (unsigned threads : {1u, 3u}) {

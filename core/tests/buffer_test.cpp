@@ -1,4 +1,4 @@
-// The small structures under the codecs: buffers, cells, letters and edges.
+// The small structures under the codecs: buffers, cells, terminals and edges.
 #include "buffer.hpp"
 
 #include <map>
@@ -7,7 +7,7 @@
 #include "cells.hpp"
 #include "check.hpp"
 #include "edges.hpp"
-#include "letters.hpp"
+#include "terminal_names.hpp"
 #include "texts.hpp"
 
 namespace laconic::test {
@@ -205,50 +205,51 @@ void check_find() {
     }
 }
 
-// ---- Letters ---------------------------------------------------------------------------------------------------
+// ---- TerminalNames
+// ---------------------------------------------------------------------------------------------------
 
-// Names must tell letters apart, count from 0, and spell what they name.
-template <class Letter>
-void check_names(Letters& letters, const Text& text, Symbol alphabet_size) {
-    const std::vector<Letter> typed = as<Letter>(text);
+// Names must tell terminals apart, count from 0, and spell what they name.
+template <class Terminal>
+void check_names(TerminalNames& terminals, const Text& text, Symbol alphabet_size) {
+    const std::vector<Terminal> typed = as<Terminal>(text);
     std::vector<std::uint32_t> names;
-    letters.rename(std::span<const Letter>(typed), alphabet_size, [&](std::size_t i, std::uint32_t name) {
+    terminals.rename(std::span<const Terminal>(typed), alphabet_size, [&](std::size_t i, std::uint32_t name) {
         CHECK(i == names.size(), "the order of positions");
         names.push_back(name);
     });
     Text spelled, distinct = text;
-    for (std::uint32_t name : names) spelled.push_back(name < letters.count() ? letters[name] : -1);
+    for (std::uint32_t name : names) spelled.push_back(name < terminals.count() ? terminals[name] : -1);
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
     CHECK(spelled == text, "alphabet_size " + std::to_string(alphabet_size) + ", " + shown(text));
-    CHECK(letters.count() == distinct.size(), "alphabet_size " + std::to_string(alphabet_size) + ", " + shown(text));
+    CHECK(terminals.count() == distinct.size(), "alphabet_size " + std::to_string(alphabet_size) + ", " + shown(text));
 }
 
-void check_letters() {
+void check_terminals() {
     Random random(4);
-    Letters letters;
-    // 2^21 is where letters are sorted instead of looked up.
+    TerminalNames terminals;
+    // 2^21 is where terminals are sorted instead of looked up.
     constexpr Symbol kSizes[] = {1, 2, 200, 256, 60000, (1 << 21) - 1, 1 << 21, (1 << 21) + 1, kMaxSymbol};
     for (int round = 0; round < 400; ++round) {
         const Symbol alphabet_size = kSizes[random.below(9)];
         Text text = uniform(random, random.below(200), std::min<Symbol>(alphabet_size, 50));
-        if (random.below(2))  // the largest letters rather than the smallest
-            for (Symbol& letter : text) letter = alphabet_size - 1 - letter;
-        if (alphabet_size <= 1 << 8) check_names<std::uint8_t>(letters, text, alphabet_size);
-        if (alphabet_size <= 1 << 16) check_names<std::uint16_t>(letters, text, alphabet_size);
-        check_names<std::int32_t>(letters, text, alphabet_size);
+        if (random.below(2))  // the largest terminals rather than the smallest
+            for (Symbol& terminal : text) terminal = alphabet_size - 1 - terminal;
+        if (alphabet_size <= 1 << 8) check_names<std::uint8_t>(terminals, text, alphabet_size);
+        if (alphabet_size <= 1 << 16) check_names<std::uint16_t>(terminals, text, alphabet_size);
+        check_names<std::int32_t>(terminals, text, alphabet_size);
 
         const std::vector<std::int32_t> typed = as<std::int32_t>(text);
         Text spelled;
-        letters.with_names(std::span<const std::int32_t>(typed), alphabet_size, [&](auto names) {
-            for (auto name : names) spelled.push_back(letters[name]);
+        terminals.with_names(std::span<const std::int32_t>(typed), alphabet_size, [&](auto names) {
+            for (auto name : names) spelled.push_back(terminals[name]);
         });
         CHECK(spelled == text, "with_names of " + shown(text));
         if (alphabet_size > 1 << 8) continue;
         const std::vector<std::uint8_t> bytes = as<std::uint8_t>(text);
-        letters.with_names(std::span<const std::uint8_t>(bytes), alphabet_size, [&](auto names) {
+        terminals.with_names(std::span<const std::uint8_t>(bytes), alphabet_size, [&](auto names) {
             spelled.clear();
-            for (auto name : names) spelled.push_back(letters[name]);
+            for (auto name : names) spelled.push_back(terminals[name]);
         });
         CHECK(spelled == text, "with_names of the bytes " + shown(text));
     }
@@ -262,14 +263,14 @@ void check_edges() {
     for (std::size_t length : {0, 1, 15, 100, 9000, 1000000, 3}) {
         edges.reset(length);
         std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> expected;
-        // More edges than the document has letters: the table must grow by itself.
+        // More edges than the document has terminals: the table must grow by itself.
         const std::uint32_t count = length > 10000 ? 40000 : 3000;
         for (std::uint32_t child = 1; child <= count; ++child) {
-            // Few parents with many letters, or many with few; a letter may be any 32 bits.
+            // Few parents with many terminals, or many with few; a terminal may be any 32 bits.
             const std::uint32_t parent = random.below(child % 2 ? 3 : 50000);
-            const std::uint32_t letter = child % 3 ? random.below(20000) : 0xFFFFFFFF - random.below(300);
-            std::uint32_t& found = edges.at(parent, letter);
-            const auto [entry, fresh] = expected.try_emplace({parent, letter}, child);
+            const std::uint32_t terminal = child % 3 ? random.below(20000) : 0xFFFFFFFF - random.below(300);
+            std::uint32_t& found = edges.at(parent, terminal);
+            const auto [entry, fresh] = expected.try_emplace({parent, terminal}, child);
             CHECK(found == (fresh ? 0 : entry->second), "edge " + std::to_string(child));
             if (!fresh) continue;
             found = child;
@@ -294,7 +295,7 @@ int main() {
     check_cells();
     check_find<std::int16_t, std::uint16_t>();
     check_find<std::int32_t, std::uint32_t>();
-    check_letters();
+    check_terminals();
     check_edges();
     return report("buffer");
 }

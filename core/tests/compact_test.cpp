@@ -326,7 +326,7 @@ Row random_row(Random& random, Symbol alphabet_size, std::uint32_t rules, std::u
     Row row;
     for (Symbol letter = 0; letter < alphabet_size; ++letter)
         if (random.below(2)) row.letters.push_back(letter);
-    if (row.letters.empty()) row.letters.push_back(random.letter(alphabet_size));
+    if (row.letters.empty()) row.letters.push_back(random.terminal(alphabet_size));
     const auto letters = static_cast<std::uint32_t>(row.letters.size());
     for (std::uint32_t k = 0; k < rules; ++k) {
         row.left.push_back(static_cast<Symbol>(random.below(letters + k)));

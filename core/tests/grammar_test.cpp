@@ -25,11 +25,12 @@ struct Measured {
     std::vector<std::int32_t> heights;
 };
 
-template <class Letter>
-std::vector<Letter> range(const GrammarView& grammar, const Measured& measured, std::int64_t begin, std::int64_t end) {
-    std::vector<Letter> letters(static_cast<std::size_t>(std::max<std::int64_t>(0, end - begin)));
-    expand(grammar, measured.lengths.data(), measured.begins.data(), begin, end, letters.data());
-    return letters;
+template <class Terminal>
+std::vector<Terminal> range(const GrammarView& grammar, const Measured& measured, std::int64_t begin,
+                            std::int64_t end) {
+    std::vector<Terminal> terminals(static_cast<std::size_t>(std::max<std::int64_t>(0, end - begin)));
+    expand(grammar, measured.lengths.data(), measured.begins.data(), begin, end, terminals.data());
+    return terminals;
 }
 
 // ---- check() ---------------------------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ void check_errors() {
                  "sequence position 0 uses symbol -7, which is outside 0 … 2");
     CHECK_THROWS((checked(1, {}, {1})), GrammarError, "sequence position 0 uses symbol 1, which is outside 0 … 0");
     check_length(kMaxDocument);
-    CHECK_THROWS(check_length(kMaxDocument + 1), GrammarError, "a document of 4294967041 letters is too long");
+    CHECK_THROWS(check_length(kMaxDocument + 1), GrammarError, "a document of 4294967041 terminals is too long");
 }
 
 void check_that_errors_name_documents() {
@@ -78,7 +79,7 @@ void check_that_errors_name_documents() {
 
 // ---- lengths that no machine holds -----------------------------------------------------------------------------
 
-// Rule k stands for 2^(k+1) letters, as far as 63 bits go.
+// Rule k stands for 2^(k+1) terminals, as far as 63 bits go.
 void check_saturation() {
     std::vector<Symbol> rules{0, 0};
     for (Symbol k = 1; k < 70; ++k) rules.insert(rules.end(), {k, k});
@@ -94,15 +95,15 @@ void check_saturation() {
               "the occurrences of rule " + std::to_string(k));
     CHECK_THROWS(starts(grammar, lengths.data(), begins.data()), GrammarError, "longer than 2^63 - 2");
 
-    // 2^62 + 2^61 + … + 2 = 2^63 - 2 letters are the most that pass; one letter more does not.
+    // 2^62 + 2^61 + … + 2 = 2^63 - 2 terminals are the most that pass; one terminal more does not.
     std::vector<Symbol> most;
     for (Symbol k = 62; k >= 1; --k) most.push_back(k);
     begins.resize(most.size() + 2);
     starts({1, rules, most}, lengths.data(), begins.data());
-    CHECK(begins[most.size()] == kMost - 1, "2^63 - 2 letters");
+    CHECK(begins[most.size()] == kMost - 1, "2^63 - 2 terminals");
     std::uint8_t last[3] = {9, 9, 9};
     expand({1, rules, most}, lengths.data(), begins.data(), kMost - 4, kMost - 1, last);
-    CHECK(last[0] == 0 && last[1] == 0 && last[2] == 0, "the last of 2^63 - 2 letters");
+    CHECK(last[0] == 0 && last[1] == 0 && last[2] == 0, "the last of 2^63 - 2 terminals");
     most.push_back(0);
     CHECK_THROWS(starts({1, rules, most}, lengths.data(), begins.data()), GrammarError, "longer than 2^63 - 2");
     most.back() = 70;
@@ -118,7 +119,7 @@ Plain random_grammar(Random& random, Symbol alphabet_size, std::uint32_t rules) 
         const std::uint32_t recent = std::min(defined, 3u);
         if (random.below(2))
             return alphabet_size + static_cast<Symbol>(defined) - 1 - static_cast<Symbol>(random.below(recent + 1));
-        return random.letter(alphabet_size + static_cast<Symbol>(defined));
+        return random.terminal(alphabet_size + static_cast<Symbol>(defined));
     };
     for (std::uint32_t k = 0; k < rules; ++k)
         for (int side = 0; side < 2; ++side) grammar.rules.push_back(symbol(k));
@@ -126,19 +127,19 @@ Plain random_grammar(Random& random, Symbol alphabet_size, std::uint32_t rules) 
     return grammar;
 }
 
-template <class Letter>
+template <class Terminal>
 void check_ranges(Random& random, const Plain& plain, Symbol alphabet_size, const Text& text) {
     const GrammarView grammar = view(plain, alphabet_size);
     const Measured measured(grammar);
-    const std::vector<Letter> letters = as<Letter>(text);
-    const auto size = static_cast<std::uint32_t>(letters.size());
+    const std::vector<Terminal> terminals = as<Terminal>(text);
+    const auto size = static_cast<std::uint32_t>(terminals.size());
     for (std::uint32_t trial = 0; trial < 40; ++trial) {
-        // The whole, the ends and single letters first, then any range.
+        // The whole, the ends and single terminals first, then any range.
         std::uint32_t begin = trial == 0 || size == 0 ? 0 : random.below(size + 1);
         std::uint32_t end = trial == 0 ? size : trial < 10 ? std::min(size, begin + 1) : random.between(begin, size);
         if (trial % 7 == 6) end = size;
-        const std::vector<Letter> expected(letters.begin() + begin, letters.begin() + end);
-        CHECK(range<Letter>(grammar, measured, begin, end) == expected,
+        const std::vector<Terminal> expected(terminals.begin() + begin, terminals.begin() + end);
+        CHECK(range<Terminal>(grammar, measured, begin, end) == expected,
               "[" + std::to_string(begin) + ", " + std::to_string(end) + ") of " + shown(plain));
     }
 }
@@ -236,7 +237,7 @@ void check_empty() {
     const std::vector<Symbol> sequence{1, 0};
     const GrammarView two{2, {}, sequence};
     CHECK(range<std::uint8_t>(two, Measured(two), 2, 2).empty(), "nothing at the end");
-    CHECK((range<std::uint8_t>(two, Measured(two), 1, 2) == std::vector<std::uint8_t>{0}), "the last letter");
+    CHECK((range<std::uint8_t>(two, Measured(two), 1, 2) == std::vector<std::uint8_t>{0}), "the last terminal");
 }
 
 }  // namespace

@@ -17,31 +17,31 @@ Plain taken(const Output& out) {
     return {{out.rules.begin(), out.rules.end()}, {out.sequence.begin(), out.sequence.end()}};
 }
 
-template <class Letter>
+template <class Terminal>
 Plain lz78_of(const Text& text, Symbol alphabet_size) {
-    const std::vector<Letter> letters = as<Letter>(text);
+    const std::vector<Terminal> terminals = as<Terminal>(text);
     Output out;
-    lz78.compress(std::span<const Letter>(letters), alphabet_size, out);
+    lz78.compress(std::span<const Terminal>(terminals), alphabet_size, out);
     return taken(out);
 }
 
-template <class Letter>
+template <class Terminal>
 Plain lzd_of(const Text& text, Symbol alphabet_size, LzdLetters mode) {
-    const std::vector<Letter> letters = as<Letter>(text);
+    const std::vector<Terminal> terminals = as<Terminal>(text);
     Output out;
-    lzd.compress(std::span<const Letter>(letters), alphabet_size, mode, out);
+    lzd.compress(std::span<const Terminal>(terminals), alphabet_size, mode, out);
     return taken(out);
 }
 
-template <class Letter>
+template <class Terminal>
 void check_text_as(const Text& text, Symbol alphabet_size, const Plain& expected_lz78, const Plain (&expected_lzd)[2]) {
     const auto input = [&] {
-        return std::to_string(sizeof(Letter)) + " bytes a letter, alphabet_size " + std::to_string(alphabet_size) +
+        return std::to_string(sizeof(Terminal)) + " bytes a terminal, alphabet_size " + std::to_string(alphabet_size) +
                ", " + shown(text);
     };
-    CHECK(lz78_of<Letter>(text, alphabet_size) == expected_lz78, input());
-    CHECK(lzd_of<Letter>(text, alphabet_size, LzdLetters::known) == expected_lzd[0], input());
-    CHECK(lzd_of<Letter>(text, alphabet_size, LzdLetters::seen) == expected_lzd[1], input());
+    CHECK(lz78_of<Terminal>(text, alphabet_size) == expected_lz78, input());
+    CHECK(lzd_of<Terminal>(text, alphabet_size, LzdLetters::known) == expected_lzd[0], input());
+    CHECK(lzd_of<Terminal>(text, alphabet_size, LzdLetters::seen) == expected_lzd[1], input());
 }
 
 void check_text(const Text& text, Symbol alphabet_size) {
@@ -58,18 +58,18 @@ void check_text(const Text& text, Symbol alphabet_size) {
 
 // ---- short texts: the definitions ------------------------------------------------------------------------------
 
-void check_every_text(Symbol letters, std::size_t length) {
+void check_every_text(Symbol terminals, std::size_t length) {
     Text text(length, 0);
     while (true) {
-        check_text(text, letters);
+        check_text(text, terminals);
         std::size_t i = 0;
-        while (i < length && ++text[i] == letters) text[i++] = 0;
+        while (i < length && ++text[i] == terminals) text[i++] = 0;
         if (i == length) return;
     }
 }
 
 void check_short_texts() {
-    // 2^21 is where letters are sorted instead of looked up.
+    // 2^21 is where terminals are sorted instead of looked up.
     constexpr Symbol kSizes[] = {1, 2, 3, 4, 26, 256, 65536, 1 << 21, (1 << 21) + 1, kMaxSymbol / 2};
     Random random(1);
     for (std::uint32_t round = 0; round < 1500; ++round) {
@@ -77,13 +77,13 @@ void check_short_texts() {
         const Symbol alphabet_size = kSizes[random.below(10)];
         Text text =
             make_text(kind, random, random.below(1u << random.between(1, 8)), std::min<Symbol>(alphabet_size, 300));
-        if (random.below(2))  // the largest letters rather than the smallest
-            for (Symbol& letter : text) letter = alphabet_size - 1 - letter;
+        if (random.below(2))  // the largest terminals rather than the smallest
+            for (Symbol& terminal : text) terminal = alphabet_size - 1 - terminal;
         check_text(text, alphabet_size);
     }
 }
 
-// An alphabet may be larger than the width of its letters holds.
+// An alphabet may be larger than the width of its terminals holds.
 void check_bytes_of_a_large_alphabet() {
     Random random(3);
     for (Symbol alphabet_size : {257, 300, 70000, 256, 4}) {
@@ -158,13 +158,13 @@ void check_long_texts() {
 }
 
 // The longest phrases there can be.
-void check_one_letter() {
+void check_one_terminal() {
     for (std::size_t length : {1, 2, 3, 1000, 999999, 1000000}) {
         const Text text(length, 0);
         const std::string name = "a^" + std::to_string(length);
         const Plain found = lz78_of<std::uint8_t>(text, 1);
         check_round_trip(found, text, 1, "lz78 of " + name);
-        std::size_t phrases = 0;  // of 1, 2, 3, … letters
+        std::size_t phrases = 0;  // of 1, 2, 3, … terminals
         for (std::size_t covered = 0; covered < length; covered += ++phrases) {
         }
         CHECK(found.sequence.size() == phrases, "lz78 of " + name);
@@ -177,8 +177,8 @@ void check_one_letter() {
 }
 
 void check_documents_too_long() {
-    const std::uint8_t letter = 0;
-    const std::span<const std::uint8_t> text(&letter, kMaxDocument + 1);  // refused before any letter is read
+    const std::uint8_t terminal = 0;
+    const std::span<const std::uint8_t> text(&terminal, kMaxDocument + 1);  // refused before any terminal is read
     Output out;
     CHECK_THROWS(lz78.compress(text, 1, out), GrammarError, "too long to compress as one");
     CHECK_THROWS(lzd.compress(text, 1, LzdLetters::known, out), GrammarError, "too long to compress as one");
@@ -196,7 +196,7 @@ int main() {
     check_worked_example();
     check_alphabets_that_leave_little_room();
     check_long_texts();
-    check_one_letter();
+    check_one_terminal();
     check_documents_too_long();
     return report("lz");
 }

@@ -214,7 +214,7 @@ inline Plain lzd_by_definition(const Text& text, Symbol alphabet_size, LzdLetter
     Plain grammar;
     Phrases phrases;
     if (letters == LzdLetters::known)
-        for (Symbol letter : text) phrases[{letter}] = letter;
+        for (Symbol terminal : text) phrases[{terminal}] = terminal;
     std::size_t longest_phrase = 1;
     const auto longest = [&](std::size_t begin) {  // where the longest phrase from `begin` ends
         for (std::size_t end = std::min(text.size(), begin + longest_phrase); end > begin; --end)
@@ -223,7 +223,7 @@ inline Plain lzd_by_definition(const Text& text, Symbol alphabet_size, LzdLetter
     };
     for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t middle = longest(begin);
-        if (middle == begin) {  // a letter that was never a phrase is one now
+        if (middle == begin) {  // a terminal that was never a phrase is one now
             phrases[{text[begin]}] = text[begin];
             grammar.sequence.push_back(text[begin++]);
             continue;

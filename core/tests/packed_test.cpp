@@ -124,12 +124,12 @@ bool ordered(const Row& row) {
 // Deep or flat, over few or many of the letters, with rules that are equal and rules that nobody uses.
 Plain random_grammar(Random& random, Symbol alphabet_size, std::uint32_t rules, std::uint32_t length) {
     Plain plain;
-    const Symbol used = 1 + random.letter(std::min<Symbol>(alphabet_size, random.below(2) ? 3 : alphabet_size));
+    const Symbol used = 1 + random.terminal(std::min<Symbol>(alphabet_size, random.below(2) ? 3 : alphabet_size));
     const Symbol step = alphabet_size / used;
     const std::uint32_t recent = 1 + random.below(4), deep = random.below(5);
     const auto symbol = [&](std::uint32_t defined) {
         const bool rule = defined > 0 && random.below(4) < deep;
-        if (!rule) return random.letter(used) * step;
+        if (!rule) return random.terminal(used) * step;
         const std::uint32_t back = random.below(random.below(2) ? std::min(defined, recent) : defined);
         return alphabet_size + static_cast<Symbol>(defined - 1 - back);
     };
@@ -321,8 +321,8 @@ void check_damage() {
             std::vector<Symbol>* const columns[] = {&row.letters, &row.left, &row.right, &row.sequence};
             std::vector<Symbol>& column = *columns[random.below(4)];
             Symbol& value = column[random.below(static_cast<std::uint32_t>(column.size()))];
-            const Symbol values[] = {std::min(value, kMaxSymbol - 1) + 1, value - 1, random.letter(24),
-                                     -1 - random.letter(99), kMaxSymbol};
+            const Symbol values[] = {std::min(value, kMaxSymbol - 1) + 1, value - 1, random.terminal(24),
+                                     -1 - random.terminal(99), kMaxSymbol};
             value = values[random.below(5)];
         }
         const std::optional<std::string> reason = wrong(row, alphabet_size);

@@ -40,10 +40,10 @@ public:
     }
 
 private:
-    template <class Letter>
+    template <class Terminal>
     void compress_as(const Text& text, Symbol alphabet_size, const RepairOptions& options) {
-        const std::vector<Letter> letters = as<Letter>(text);
-        repair_.compress(std::span<const Letter>(letters), alphabet_size, options, out_);
+        const std::vector<Terminal> terminals = as<Terminal>(text);
+        repair_.compress(std::span<const Terminal>(terminals), alphabet_size, options, out_);
     }
 
     static constexpr Symbol kBefore[] = {-7, -8};
@@ -54,13 +54,13 @@ private:
 // One workspace for nearly every text here: what a document leaves behind must not show in the next.
 Tested tested;
 
-Width narrowest(Symbol letters) {
-    return letters <= 1 << 8 ? Width::byte : letters <= 1 << 16 ? Width::two_bytes : Width::four_bytes;
+Width narrowest(Symbol terminals) {
+    return terminals <= 1 << 8 ? Width::byte : terminals <= 1 << 16 ? Width::two_bytes : Width::four_bytes;
 }
 
-// Any width that holds the letters, by turns.
-Width some_width(Random& random, Symbol letters) {
-    const auto least = static_cast<std::uint32_t>(narrowest(letters));
+// Any width that holds the terminals, by turns.
+Width some_width(Random& random, Symbol terminals) {
+    const auto least = static_cast<std::uint32_t>(narrowest(terminals));
     return static_cast<Width>(random.between(least, 2));
 }
 
@@ -74,34 +74,35 @@ RepairOptions some_options(Random& random) {
 
 // ---- short texts: the definition itself -----------------------------------------------------------------------
 
-// Every text of `length` letters: nothing about short runs and ties is left to luck.
-void check_every_text(Symbol letters, std::size_t length) {
+// Every text of `length` terminals: nothing about short runs and ties is left to luck.
+void check_every_text(Symbol terminals, std::size_t length) {
     Text text(length, 0);
     while (true) {
-        const Plain expected = repair_by_definition(text, letters, {});
-        CHECK(tested.compress(text, letters, {}, Width::byte) == expected, test::shown(text));
+        const Plain expected = repair_by_definition(text, terminals, {});
+        CHECK(tested.compress(text, terminals, {}, Width::byte) == expected, test::shown(text));
         std::size_t i = 0;
-        while (i < length && ++text[i] == letters) text[i++] = 0;
+        while (i < length && ++text[i] == terminals) text[i++] = 0;
         if (i == length) return;
     }
 }
 
 void check_short_texts() {
-    constexpr Symbol kLetters[] = {1, 2, 2, 3, 4, 5, 26, 256, 1000, 70000};
+    constexpr Symbol kTerminals[] = {1, 2, 2, 3, 4, 5, 26, 256, 1000, 70000};
     Random random(1);
     for (int round = 0; round < 10000; ++round) {
         const auto kind = static_cast<Kind>(random.below(static_cast<std::uint32_t>(Kind::count)));
-        const Symbol letters = kLetters[random.below(10)];
-        const Text text = make_text(kind, random, random.below(1u << random.between(1, 8)), letters);
+        const Symbol terminals = kTerminals[random.below(10)];
+        const Text text = make_text(kind, random, random.below(1u << random.between(1, 8)), terminals);
         const RepairOptions options = some_options(random);
-        // An alphabet may be larger than the letters that occur, and than their width holds.
-        const Symbol alphabet_size = random.below(4) ? letters : letters + static_cast<Symbol>(random.below(3000000));
+        // An alphabet may be larger than the terminals that occur, and than their width holds.
+        const Symbol alphabet_size =
+            random.below(4) ? terminals : terminals + static_cast<Symbol>(random.below(3000000));
         const Plain expected = repair_by_definition(text, alphabet_size, options);
         const auto input = [&] {
             return std::string(name_of(kind)) + ", " + shown(options) + ", " + test::shown(text);
         };
         CHECK(LinearRepair::compress(text, alphabet_size, options) == expected, "the other oracle: " + input());
-        CHECK(tested.compress(text, alphabet_size, options, some_width(random, letters)) == expected, input());
+        CHECK(tested.compress(text, alphabet_size, options, some_width(random, terminals)) == expected, input());
         CHECK(expanded(expected, alphabet_size) == text, input());
     }
 }
@@ -123,17 +124,17 @@ void check_text(const Text& text, Symbol alphabet_size, const RepairOptions& opt
                                  std::to_string((theirs - found.rules.begin()) / 2) + ", " + test::shown(text));
 }
 
-// Long and short by turns: tables must come back clean from a long document. More than 255 letters are sorted.
+// Long and short by turns: tables must come back clean from a long document. More than 255 terminals are sorted.
 void check_middling_texts() {
-    constexpr Symbol kLetters[] = {2, 3, 20, 254, 255, 256, 400, 3000, 100000, 3000000};
+    constexpr Symbol kTerminals[] = {2, 3, 20, 254, 255, 256, 400, 3000, 100000, 3000000};
     Random random(2);
     for (std::uint32_t round = 0; round < 300; ++round) {
         const auto kind = static_cast<Kind>(round % static_cast<std::uint32_t>(Kind::count));
-        const Symbol letters = kLetters[random.below(10)];
+        const Symbol terminals = kTerminals[random.below(10)];
         const std::size_t length = random.below(2) ? random.between(300, 4000) : random.below(40);
-        const Text text = make_text(kind, random, length, letters);
+        const Text text = make_text(kind, random, length, terminals);
         const RepairOptions options = random.below(2) ? RepairOptions{} : some_options(random);
-        check_text(text, letters, options, some_width(random, letters), std::string("middling ") + name_of(kind));
+        check_text(text, terminals, options, some_width(random, terminals), std::string("middling ") + name_of(kind));
     }
 }
 
@@ -142,35 +143,35 @@ constexpr std::size_t kThresholds[] = {20000, 20001, 65533, 65534, 65535, 65536,
 
 // Texts that few rules make short, so that the oracle can follow them to the end.
 void check_repetitive_texts_at_thresholds() {
-    constexpr Kind kKinds[] = {Kind::one_letter,  Kind::runs,   Kind::period,
-                               Kind::alternating, Kind::blocks, Kind::fibonacci};
+    constexpr Kind kKinds[] = {Kind::one_terminal, Kind::runs,   Kind::period,
+                               Kind::alternating,  Kind::blocks, Kind::fibonacci};
     Random random(3);
     for (std::size_t length : kThresholds)
         for (Kind kind : kKinds) {
-            const Symbol letters = static_cast<Symbol>(random.between(2, 4));
-            const Text text = make_text(kind, random, length, letters);
-            check_text(text, letters, {}, some_width(random, letters), std::string("whole ") + name_of(kind));
+            const Symbol terminals = static_cast<Symbol>(random.between(2, 4));
+            const Text text = make_text(kind, random, length, terminals);
+            check_text(text, terminals, {}, some_width(random, terminals), std::string("whole ") + name_of(kind));
         }
 }
 
 // The most frequent pairs of texts that compress badly: limits keep the oracle quick.
 void check_first_rules_at_thresholds() {
-    constexpr Symbol kLetters[] = {2, 4, 20, 200, 300, 2000};
+    constexpr Symbol kTerminals[] = {2, 4, 20, 200, 300, 2000};
     Random random(4);
     for (std::size_t length : kThresholds)
         for (Kind kind : {Kind::uniform, Kind::runs, Kind::doubled, Kind::copies, Kind::mutated}) {
-            const Symbol letters = kLetters[random.below(6)];
-            const Text text = make_text(kind, random, length, letters);
+            const Symbol terminals = kTerminals[random.below(6)];
+            const Text text = make_text(kind, random, length, terminals);
             RepairOptions options{.min_count = random.between(2, 5), .max_rules = random.between(15, 60)};
             if (random.below(3) == 0) options.max_expansion = random.between(2, 40);
-            check_text(text, letters, options, some_width(random, letters),
+            check_text(text, terminals, options, some_width(random, terminals),
                        std::string("first rules of ") + name_of(kind));
         }
 }
 
 // ---- the edges of what fits ------------------------------------------------------------------------------------
 
-// Lists of places are made with some room to grow and made anew when it runs out. Letters that occur once take
+// Lists of places are made with some room to grow and made anew when it runs out. Terminals that occur once take
 // room and leave lists as they are, so that one of these texts ends with each amount of room left. An old
 // workspace has more room than that, so each text gets a new one.
 void check_lists_that_just_fit() {
@@ -185,7 +186,7 @@ void check_lists_that_just_fit() {
     for (std::size_t others = 10930; others <= 10960; ++others) {
         const Text text = versions(5500, 2, others);
         const Plain found = Tested().compress(text, 1 << 16, {}, Width::two_bytes);
-        CHECK(expanded(found, 1 << 16) == text, "versions of 5500 and " + std::to_string(others) + " other letters");
+        CHECK(expanded(found, 1 << 16) == text, "versions of 5500 and " + std::to_string(others) + " other terminals");
     }
     // Beyond 65536 cells there is less room from the start, and where there is enough, gaps are closed instead.
     for (std::uint32_t times : {60, 100, 200}) {
@@ -204,7 +205,7 @@ void check_alphabets_that_leave_little_room() {
     for (Symbol room = 0; room <= 4; ++room) {
         const Symbol alphabet_size = kMaxSymbol - room;
         Text text;
-        for (Symbol letter : shape) text.push_back(alphabet_size - 1 - letter);
+        for (Symbol terminal : shape) text.push_back(alphabet_size - 1 - terminal);
         const Plain found = tested.compress(text, alphabet_size, {}, Width::four_bytes);
         const RepairOptions limit{.max_rules = static_cast<std::uint32_t>(room)};
         CHECK(found == repair_by_definition(text, alphabet_size, limit),
@@ -213,11 +214,11 @@ void check_alphabets_that_leave_little_room() {
 }
 
 void check_documents_too_long() {
-    const std::uint8_t letter = 0;
+    const std::uint8_t terminal = 0;
     Repair repair;
     Output out;
-    // The length is refused before any letter is read.
-    CHECK_THROWS(repair.compress(std::span<const std::uint8_t>(&letter, kMaxDocument + 1), 1, {}, out), GrammarError,
+    // The length is refused before any terminal is read.
+    CHECK_THROWS(repair.compress(std::span<const std::uint8_t>(&terminal, kMaxDocument + 1), 1, {}, out), GrammarError,
                  "too long to compress as one");
 }
 

@@ -46,8 +46,8 @@ class Codec:
       `min_count` times (2, or 3 for the paper's stated stopping rule), there are fewer than
       `max_rules` rules, and no rule stands for more than `max_expansion` terminals. Occurrences do
       not overlap; ties go to the pair that came to be first, of those to the leftmost.
-    - "lz78" takes the longest phrase seen so far and one letter more, as one rule.
-    - "lzd" takes the longest known phrase twice, as one rule. Letters are known from the start
+    - "lz78" takes the longest phrase seen so far and one terminal more, as one rule.
+    - "lzd" takes the longest known phrase twice, as one rule. Terminals are known from the start
       (`letters="known"`), or once they have been a phrase ("seen", the paper's example).
     - "none" makes no rules: the sequence is the document.
 

@@ -89,7 +89,7 @@ def _replace(sequence: list[int], pair: Pair, symbol: int) -> list[int]:
 
 
 def lz78(document: Sequence[int], alphabet_size: int) -> tuple[Rules, list[int]]:
-    """LZ78 in its compact form: each phrase is the longest phrase seen so far and one letter more.
+    """LZ78 in its compact form: each phrase is the longest phrase so far and one terminal more.
 
     >>> lz78([ord(c) - ord("a") for c in "aababcababcabcd"], 4)  # a P2 P3 P4 b c P7
     ([(0, 1), (4, 2), (4, 0), (5, 3)], [0, 4, 5, 6, 1, 2, 7])
@@ -125,7 +125,7 @@ def lzd(
     text, rules, sequence = tuple(document), Rules(), list[int]()
     phrases: dict[tuple[int, ...], int] = {}
     if letters == "known":
-        phrases = {(letter,): letter for letter in range(alphabet_size)}
+        phrases = {(terminal,): terminal for terminal in range(alphabet_size)}
 
     def longest(i: int) -> tuple[int, ...]:
         ends = [j for j in range(i + 1, len(text) + 1) if text[i:j] in phrases]
@@ -135,7 +135,7 @@ def lzd(
     while i < len(text):
         first = longest(i)
         second = longest(i + len(first)) or text[i + len(first) : i + len(first) + 1]
-        if not first:  # a letter that was never a phrase is one now
+        if not first:  # a terminal that was never a phrase is one now
             phrases[text[i : i + 1]] = text[i]
             sequence.append(text[i])
             i += 1
@@ -252,7 +252,7 @@ def ngrams(
 def phrases(
     alphabet_size: int, rules: Rules, sequence: Sequence[int], most: int, low: int, high: int
 ) -> Counter[tuple[int, ...]]:
-    """Count what runs of 1 to `most` neighbours in a sequence stand for: `low` to `high` letters.
+    """Count what runs of 1 to `most` neighbours in a sequence stand for: `low` to `high` terminals.
 
     >>> sorted(phrases(2, [(0, 1)], [2, 0, 2], most=2, low=2, high=3).items())
     [((0, 0, 1), 1), ((0, 1), 2), ((0, 1, 0), 1)]
@@ -260,7 +260,7 @@ def phrases(
     counts: Counter[tuple[int, ...]] = Counter()
     for begin in range(len(sequence)):
         for end in range(begin + 1, min(begin + most, len(sequence)) + 1):
-            letters = tuple(expand(rules, list(sequence[begin:end]), alphabet_size))
-            if low <= len(letters) <= high:
-                counts[letters] += 1
+            terminals = tuple(expand(rules, list(sequence[begin:end]), alphabet_size))
+            if low <= len(terminals) <= high:
+                counts[terminals] += 1
     return counts

@@ -35,7 +35,7 @@ from laconic.formats import ReadOptions, at_its_row, read_table
 from laconic.grammar import Grammar, Grammars
 from laconic.show import how_many
 
-_EXPANDED = 1 << 26  # letters that are expanded at a time
+_EXPANDED = 1 << 26  # terminals that are expanded at a time
 
 
 class _Table:
@@ -260,25 +260,25 @@ class Corpus:
         """Yield the documents, expanded, with their columns, a part at a time.
 
         They are bytes, or with `as_text` strings. Raises CorpusError for a document of more than
-        2^30 letters, or that is no text.
+        2^30 terminals, or that is no text.
         """
         kind = pa.large_string() if as_text else pa.large_binary()
         for first, table, grammars in self.parts():
             columns = table.select(self.columns).replace_schema_metadata()
             texts: list[bytes | str] = []
-            begin = letters = 0
+            begin = terminals = 0
             for row, grammar in enumerate(grammars):
                 spell = grammar.text if as_text else grammar.to_bytes
                 try:
                     texts.append(spell(self.alphabet))
                 except ValueError as error:
                     raise CorpusError(str(error), document=first + row) from None
-                letters += grammar.expanded_length
+                terminals += grammar.expanded_length
                 # A small grammar may stand for much: what is expanded is held no longer than this.
-                if letters >= _EXPANDED or row + 1 == len(grammars):
+                if terminals >= _EXPANDED or row + 1 == len(grammars):
                     some = columns.slice(begin, len(texts))
                     yield some.append_column(self.about.text, pa.array(texts, kind))
-                    texts, begin, letters = [], row + 1, 0
+                    texts, begin, terminals = [], row + 1, 0
 
     def problems(self) -> Iterator[str]:
         """Yield what is wrong with the corpus, document by document; nothing if it is sound."""

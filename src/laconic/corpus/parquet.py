@@ -72,17 +72,17 @@ class CorpusFile:
             ) as file:
                 stored: pa.Schema = file.schema_arrow
                 footer, leaves = file.metadata, len(file.schema)
-            counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+            row_counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
             columns = [footer.row_group(i).num_columns for i in range(footer.num_row_groups)]
         except OSError as error:
             raise CorpusError(f"cannot be read as Parquet: {_first_line(error)}") from None
         except (pa.ArrowException, ValueError, MemoryError) as error:
             raise CorpusError(f"is not sound Parquet: {_first_line(error)}") from None
-        if min(counts, default=0) < 0 or sum(counts) != footer.num_rows:
+        if min(row_counts, default=0) < 0 or sum(row_counts) != footer.num_rows:
             raise CorpusError("is not sound Parquet: its counts of rows disagree")
         if any(count != leaves for count in columns):
             raise CorpusError("is not sound Parquet: its counts of columns disagree")
-        self.counts, self._footer = counts, footer
+        self.row_counts, self._footer = row_counts, footer
         self.stored = About.of(stored)
         self.final_layout, self.shards = stated_at_end(footer.metadata or {})
         self.about = replace(self.stored, model=None)
@@ -95,7 +95,7 @@ class CorpusFile:
 
     def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return one row group; CorpusError if it is damaged, or would not fit into memory."""
-        with errors_in(str(self.path), sum(self.counts[:number])):
+        with errors_in(str(self.path), sum(self.row_counts[:number])):
             return self._read(number, columns)
 
     def _read(self, number: int, columns: Sequence[str] | None) -> pa.Table:
@@ -123,18 +123,18 @@ class CorpusFile:
             raise
         except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
             raise CorpusError(f"row group {number} is damaged: {_first_line(error)}") from None
-        if table.num_rows != self.counts[number]:
+        if table.num_rows != self.row_counts[number]:
             raise CorpusError(
-                f"row group {number} has {table.num_rows} documents, not {self.counts[number]}"
+                f"row group {number} has {table.num_rows} documents, not {self.row_counts[number]}"
             )
         return table if columns is None else table.select(columns)
 
     def pieces(self) -> list[RowGroup]:
         """Return the row groups, in order."""
-        firsts = accumulate(self.counts, initial=0)
+        firsts = accumulate(self.row_counts, initial=0)
         return [
             RowGroup(self, number, rows, first)
-            for number, (rows, first) in enumerate(zip(self.counts, firsts, strict=False))
+            for number, (rows, first) in enumerate(zip(self.row_counts, firsts, strict=False))
             if rows
         ]
 

@@ -14,7 +14,7 @@ from laconic.codecs import compress_symbols
 from laconic.corpus.schema import About, table_of
 from laconic.errors import InputError
 
-_LONGEST = 0xFFFFFF00  # letters; the core keeps positions in 32 bits
+_LONGEST = 0xFFFFFF00  # terminals; the core keeps positions in 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _symbols(documents: pa.Array, alphabet: Alphabet) -> tuple[Symbols, npt.NDAr
         raise DocumentError("the document is empty", document=first_empty)
     longest = int(np.diff(starts).argmax()) if len(starts) > 1 else 0
     if len(starts) > 1 and starts[longest + 1] - starts[longest] > _LONGEST:
-        raise DocumentError(f"it has more than {_LONGEST} letters; split it", document=longest)
+        raise DocumentError(f"it has more than {_LONGEST} terminals; split it", document=longest)
     return symbols, starts
 
 

@@ -204,10 +204,10 @@ def count_phrases(
 ) -> Counts:
     """Return the counts of phrases, in hashed columns: runs of 1 to `most` neighbouring symbols.
 
-    Kept are those that stand for `shortest` to `longest` letters. A column is that of the letters,
-    however rules and symbols split them. Unlike n-grams, phrases depend on the codec: Re-Pair's are
-    what a document repeats, with its neighbours. O(most * symbols + rules). Raises ValueError for
-    numbers out of range.
+    Kept are those that stand for `shortest` to `longest` terminals. A column is that of those
+    terminals, however rules and symbols split them. Unlike n-grams, phrases depend on the codec:
+    Re-Pair's are what a document repeats, with its neighbours. O(most * symbols + rules). Raises
+    ValueError for numbers out of range.
 
     >>> from laconic import compress_many
     >>> counts = count_phrases(compress_many(["abcabc", "ab"]), most=2, n_features=1000, shortest=3)
@@ -219,7 +219,7 @@ def count_phrases(
     if not 1 <= index(most) < 1 << 31:
         raise InputError(f"phrases of 1 to {most} symbols: there must be one at least")
     if not 1 <= index(shortest) <= index(longest) < 1 << 30:
-        raise InputError(f"phrases of {shortest} to {longest} letters: 1 <= shortest <= longest")
+        raise InputError(f"phrases of {shortest} to {longest} terminals: 1 <= shortest <= longest")
     return _core.count_phrases(
         grammars.core, most, shortest, longest, n_features, threads_of(threads)
     )

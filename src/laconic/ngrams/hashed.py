@@ -144,7 +144,7 @@ def portions(grammars: Grammars, rows: Int64s) -> Iterator[Int64s]:
 
 @lru_cache(maxsize=8)
 def _letters(alphabet_size: int) -> Letters:
-    """Letters of which n-grams are hashed: models know terminals by number alone.
+    """How terminals are read to hash n-grams of them: models know terminals by number alone.
 
     Numbers beyond all characters begin anew, which only lets some n-grams share a column.
     """

@@ -1,4 +1,4 @@
-// Renames the letters that occur in one document to 0, 1, 2, … so that tables indexed by letter stay small.
+// Renames the terminals that occur in one document to 0, 1, 2, … so that tables indexed by terminal stay small.
 #pragma once
 
 #include <algorithm>
@@ -10,17 +10,17 @@
 
 namespace laconic {
 
-class Letters {
+class TerminalNames {
 public:
     // Calls put(i, name) for every position of the text; afterwards `count()` names are in use.
-    template <class Letter, class Put>
-    void rename(std::span<const Letter> text, Symbol alphabet_size, Put put) {
+    template <class Terminal, class Put>
+    void rename(std::span<const Terminal> text, Symbol alphabet_size, Put put) {
         spelling_.clear();
         bytes_ = false;
         // A table over the alphabet, unless it is much larger than the text.
-        const auto letters = static_cast<std::size_t>(alphabet_size);
-        if (letters <= std::max({kDirect, names_.size(), text.size()})) {
-            for (std::size_t known = names_.size(); known < letters; ++known) names_.push_back(0);
+        const auto terminals = static_cast<std::size_t>(alphabet_size);
+        if (terminals <= std::max({kDirect, names_.size(), text.size()})) {
+            for (std::size_t known = names_.size(); known < terminals; ++known) names_.push_back(0);
             for (std::size_t i = 0; i < text.size(); ++i) {
                 std::uint32_t& name = names_[static_cast<std::size_t>(text[i])];
                 if (name == 0) {
@@ -30,10 +30,10 @@ public:
                 put(i, name - 1);
             }
             // Wipe what was used, never the whole table: the next document may be short.
-            for (Symbol letter : spelling_) names_[static_cast<std::size_t>(letter)] = 0;
+            for (Symbol terminal : spelling_) names_[static_cast<std::size_t>(terminal)] = 0;
             return;
         }
-        for (Letter letter : text) spelling_.push_back(static_cast<Symbol>(letter));
+        for (Terminal terminal : text) spelling_.push_back(static_cast<Symbol>(terminal));
         std::sort(spelling_.begin(), spelling_.end());
         spelling_.resize(static_cast<std::size_t>(std::unique(spelling_.begin(), spelling_.end()) - spelling_.begin()));
         for (std::size_t i = 0; i < text.size(); ++i) {
@@ -43,13 +43,13 @@ public:
     }
 
     // Calls parse(names) with the text in names. Bytes name themselves, and are not copied.
-    template <class Letter, class Parse>
-    void with_names(std::span<const Letter> text, Symbol alphabet_size, Parse parse) {
-        if constexpr (sizeof(Letter) == 1) {
+    template <class Terminal, class Parse>
+    void with_names(std::span<const Terminal> text, Symbol alphabet_size, Parse parse) {
+        if constexpr (sizeof(Terminal) == 1) {
             const Symbol bytes = std::min<Symbol>(alphabet_size, 256);
             if (!bytes_ || count() != static_cast<std::size_t>(bytes)) {
                 spelling_.clear();
-                for (Symbol letter = 0; letter < bytes; ++letter) spelling_.push_back(letter);
+                for (Symbol terminal = 0; terminal < bytes; ++terminal) spelling_.push_back(terminal);
                 bytes_ = true;
             }
             parse(text);
@@ -65,8 +65,8 @@ public:
 
 private:
     static constexpr std::size_t kDirect = 1 << 16;
-    Buffer<std::uint32_t> names_;  // by letter: its name + 1, 0 = not seen in this document
-    Buffer<Symbol> spelling_;      // by name: the letter
+    Buffer<std::uint32_t> names_;  // by terminal: its name + 1, 0 = not seen in this document
+    Buffer<Symbol> spelling_;      // by name: the terminal
     Buffer<std::uint32_t> text_;
     bool bytes_ = false;
 };
