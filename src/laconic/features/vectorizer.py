@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import Any, Literal
 
@@ -39,6 +40,8 @@ with needs("the vectorizer", "sklearn"):
 _MOST_COLUMNS = 2**31 - 1
 
 
+# A dataclass for its __init__ alone: scikit-learn reads the parameters from there.
+@dataclass(eq=False, repr=False)
 class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
     """Documents to a sparse matrix of their character n-grams, counted on grammars, not on text.
 
@@ -76,51 +79,28 @@ class GrammarVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=N
     ([[2, 0, 1], [0, 1, 0]], array([' b', ' i', ' n'], dtype=object))
     """
 
-    idf_: npt.NDArray[np.float64]
-    alphabet_: Alphabet | None
-
-    def __init__(
-        self,
-        ngram_range: tuple[int, int] = (1, 5),
-        *,
-        vocabulary: Mapping[str, int] | Iterable[str] | None = None,
-        n_features: int | None = None,
-        min_df: float = 1,
-        max_df: float = 1.0,
-        max_features: int | None = None,
-        sublinear_tf: bool = False,
-        use_idf: bool | None = None,
-        smooth_idf: bool = True,
-        norm: Literal["l1", "l2"] | None = "l2",
-        binary: bool = False,
-        lowercase: bool = True,
-        collapse_whitespace: bool = True,
-        reverse_complement: bool = False,
-        alternate_sign: bool = True,
-        codec: CodecName | Codec = "lzd",
-        alphabet: str | Alphabet | None = None,
-        threads: int | None = None,
-        dtype: npt.DTypeLike | None = None,
-    ) -> None:
-        self.ngram_range = ngram_range
-        self.vocabulary = vocabulary
-        self.n_features = n_features
-        self.min_df = min_df
-        self.max_df = max_df
-        self.max_features = max_features
-        self.sublinear_tf = sublinear_tf
-        self.use_idf = use_idf
-        self.smooth_idf = smooth_idf
-        self.norm = norm
-        self.binary = binary
-        self.lowercase = lowercase
-        self.collapse_whitespace = collapse_whitespace
-        self.reverse_complement = reverse_complement
-        self.alternate_sign = alternate_sign
-        self.codec = codec
-        self.alphabet = alphabet
-        self.threads = threads
-        self.dtype = dtype
+    ngram_range: tuple[int, int] = (1, 5)
+    _: KW_ONLY
+    vocabulary: Mapping[str, int] | Iterable[str] | None = None
+    n_features: int | None = None
+    min_df: float = 1
+    max_df: float = 1.0
+    max_features: int | None = None
+    sublinear_tf: bool = False
+    use_idf: bool | None = None
+    smooth_idf: bool = True
+    norm: Literal["l1", "l2"] | None = "l2"
+    binary: bool = False
+    lowercase: bool = True
+    collapse_whitespace: bool = True
+    reverse_complement: bool = False
+    alternate_sign: bool = True
+    codec: CodecName | Codec = "lzd"
+    alphabet: str | Alphabet | None = None
+    threads: int | None = None
+    dtype: npt.DTypeLike | None = None
+    idf_: npt.NDArray[np.float64] = field(init=False)
+    alphabet_: Alphabet | None = field(init=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
