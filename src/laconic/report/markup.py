@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+from importlib.resources import files
 
 _VOID = frozenset({"br", "link", "meta"})
 # HTML has no way to write these; a class name made from bytes may hold them.
 _UNWRITABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
+# Nothing may be loaded from elsewhere and nothing may run: the file says so itself.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 class Html(str):
@@ -44,3 +47,17 @@ def element(name: str, /, *content: str, **attributes: str | int | None) -> Html
     )
     end = "" if name in _VOID else f"</{name}>"
     return Html(f"<{name}{given}>{joined(*content)}{end}")
+
+
+def document(title: str, *body: str) -> str:
+    """Return a whole page, in the style of all, that needs no other file."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("link", rel="icon", href="data:,"),  # else a server would be asked for one
+        element("title", title),
+        element("style", Html(files("laconic.report").joinpath("style.css").read_text("utf-8"))),
+    )
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', *body), lang='en')}\n"

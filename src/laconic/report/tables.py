@@ -51,6 +51,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], **attributes: str)
     return element("div", inner, class_="scroll", tabindex=0)
 
 
+def gauge(share: float) -> Html:
+    """Return a cell with a bar as long as the share."""
+    bar = element("span", class_="bar", style=f"width:{100 * share:.1f}%")
+    return element("td", bar, class_="gauge")
+
+
 def folded(title: str, content: Html) -> Html:
     """Return content that opens on a click."""
     return element("details", element("summary", title), content)
@@ -159,11 +165,7 @@ def _classes(classes: Mapping[str, object]) -> Html:
             name(key),
             count(number),
             percent(number / total if total else None),
-            element(
-                "td",
-                element("span", class_="bar", style=f"width:{100 * number / (most or 1):.1f}%"),
-                class_="gauge",
-            ),
+            gauge(number / (most or 1)),
         ]
         for key, number in list(numbers.items())[:_MOST_CLASSES]
     ]
