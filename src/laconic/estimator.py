@@ -58,27 +58,22 @@ class Parameters(TrainingSettings):
     verbose: int = 0
 
 
-def _takes(
-    parameters: Callable[P, object],
-) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Give an __init__ the fields of a dataclass for parameters, so that they are written once.
+def _init(parameters: Callable[P, object]) -> Callable[Concatenate[Any, P], None]:
+    """Return an __init__ that takes the fields of a dataclass, so that they are written once.
 
     scikit-learn reads them from the signature, type checkers from the types here.
     """
     signature = inspect.signature(parameters)
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
-    def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
-        def wrapper(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            init(self, **given.arguments)
+    def init(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        vars(self).update(given.arguments)
 
-        taken = signature.replace(parameters=[own, *signature.parameters.values()])
-        wrapper.__signature__ = taken  # type: ignore[attr-defined]
-        return wrapper
-
-    return decorate
+    taken = signature.replace(parameters=[own, *signature.parameters.values()])
+    init.__signature__ = taken  # type: ignore[attr-defined]
+    return init
 
 
 class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
@@ -89,10 +84,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     alphabet_: Alphabet
     task_: Task
 
-    @_takes(Parameters)
-    def __init__(self, **parameters: Any) -> None:
-        for name, value in parameters.items():
-            setattr(self, name, value)
+    __init__ = _init(Parameters)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
