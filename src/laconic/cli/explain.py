@@ -77,7 +77,9 @@ def explain(
         if out.suffix.lower() not in (".html", ".htm"):
             raise InputError(f"-o {out}: an explanation is an .html file")
         check_output(out, force=force)
-    predictor = _predictor(run, device)
+    from laconic.inference.predictor import Predictor
+
+    predictor = Predictor.from_run(run, device)
     opened = open_inputs(inputs, reading)
     if out is not None:
         spare_inputs(out, opened.files)
@@ -90,12 +92,6 @@ def explain(
     else:
         found = _explained(predictor, opened, row, target, method, steps)
         _show(found, f"{source}, row {row}", out, as_json)
-
-
-def _predictor(run: Path, device: str) -> Predictor:
-    from laconic.inference.predictor import Predictor
-
-    return Predictor.from_run(run, device)
 
 
 def _top(

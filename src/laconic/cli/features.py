@@ -195,7 +195,7 @@ def _write(
     empty = vectorizer.transform([])
     kind = empty.shape[1], empty.dtype
     with InputProgress(opened) as progress:
-        blocks = progress.watch(_blocks(vectorizer, opened, held), _rows)
+        blocks = progress.watch(_blocks(vectorizer, opened, held))
         if names is None:
             written = write_matrix(blocks, *kind, out, compress)
         else:
@@ -242,10 +242,6 @@ def _blocks(
             yield from vectorizer.transform_batches(part.documents)
         except AlphabetError as error:
             raise part.located(error) from None
-
-
-def _rows(block: csr_matrix) -> int:
-    return int(block.shape[0])
 
 
 def _report(out: Path, names: Path | None, written: Written, seconds: float, as_json: bool) -> None:

@@ -72,22 +72,18 @@ def predict(
         if value < least:
             raise InputError(f"--{name} must be at least {least}, not {value}")
     path = None if out == "-" else _checked_out(Path(out), force)
-    options = {"batch_size": batch_size, "workers": workers, "cache": cache}
-    predictor = _predictor(run, device, options)
-    opened = open_inputs(inputs, reading)
-    _predict_all(predictor, opened, path, as_json)
-
-
-def _predictor(run: Path, device: str, options: dict[str, int | None]) -> Predictor:
     from laconic.inference.predictor import Predictor
 
-    if options["cache"] is None:
-        options["cache"] = 0 if _on_gpu(device) else _CACHE
-    return Predictor.from_run(run, device, **options)
+    if cache is None:
+        cache = 0 if _on_gpu(device) else _CACHE
+    options = {"batch_size": batch_size, "workers": workers, "cache": cache}
+    predictor = Predictor.from_run(run, device, **options)
+    _predict_all(predictor, open_inputs(inputs, reading), path, as_json)
 
 
 def _predict_all(predictor: Predictor, opened: Inputs, path: Path | None, as_json: bool) -> None:
     from laconic.formats.registry import format_of
+    from laconic.formats.writing import write
 
     if opened.corpus is not None:
         predictor.check_corpus(opened.corpus)
@@ -98,11 +94,12 @@ def _predict_all(predictor: Predictor, opened: Inputs, path: Path | None, as_jso
     format = None if path is None else format_of(path.name)
     nested = as_json if format is None else format.typed
     with InputProgress(opened) as progress:
-        tables = progress.watch(_predicted(predictor, opened, nested, tally), _rows)
+        tables = progress.watch(_predicted(predictor, opened, nested, tally))
         if path is None:
             _print(tables, as_json)
             return
-        count = _write(tables, _names(predictor, opened), path)
+        columns = list(_names(predictor, opened))
+        count = write(tables, {"format": "csv", "columns": columns, "text": "row"}, path)
     _report(path, count, time.perf_counter() - started, tally, predictor, as_json)
 
 
@@ -123,20 +120,13 @@ def _checked_out(path: Path, force: bool) -> Path:
     return path
 
 
-def _rows(table: pa.Table) -> int:
-    return int(table.num_rows)
-
-
-def _own_names(predictor: Predictor) -> list[str]:
-    return ["row", "prediction", *(f"p({each})" for each in predictor.task.classes)]
-
-
 def _names(predictor: Predictor, opened: Inputs) -> dict[str, str]:
     """Return the output's columns, and the input's that each is: "" for our own.
 
     A column of the user's that has a name of ours comes along under another.
     """
-    names = dict.fromkeys(_own_names(predictor), "")
+    own = ["row", "prediction", *(f"p({each})" for each in predictor.task.classes)]
+    names = dict.fromkeys(own, "")
     for column in opened.columns:
         name = column
         while name in names or (name != column and name in opened.columns):
@@ -209,13 +199,6 @@ def _column(task: Task, predictions: list[Any], nested: bool) -> pa.Array:
     else:
         kind = pa.array(task.classes).type
     return pa.array(predictions, kind if task.single else pa.list_(kind))
-
-
-def _write(tables: Iterator[pa.Table], names: dict[str, str], path: Path) -> int:
-    from laconic.formats.writing import write
-
-    layout = {"format": "csv", "columns": list(names), "text": "row"}
-    return write(tables, layout, path)
 
 
 def _print(tables: Iterator[pa.Table], as_json: bool) -> None:

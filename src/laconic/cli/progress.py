@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from laconic.corpus.inputs import Inputs
-
-_Item = TypeVar("_Item")
 
 
 class Bar:
@@ -81,12 +79,12 @@ class InputProgress:
         read = documents if self._raw is None else self._raw.bytes_read
         self._bar.show(f"{documents:,} documents", read, self._total)
 
-    def watch(self, items: Iterable[_Item], rows: Callable[[_Item], int]) -> Iterator[_Item]:
-        """Pass items on, and show how many documents they are, by `rows`."""
+    def watch(self, tables: Iterable[Any]) -> Iterator[Any]:
+        """Pass tables or matrices on, and show how many documents, their rows, are done."""
         done = 0
-        for item in items:
-            yield item
-            done += rows(item)
+        for table in tables:
+            yield table
+            done += table.shape[0]
             self.show(done)
 
     def __exit__(self, *error: object) -> None:

@@ -81,59 +81,42 @@ def train(
         Go on with what was interrupted, also in the middle of an epoch.
 
     """
+    from laconic.corpus import Corpus
+
     local_path(out)
     with resumable(out / "checkpoints"):
         given = read_toml(config) if config else {}
         chosen = vars(settings) if settings is not None else {}
         given |= {name: value for name, value in chosen.items() if value is not None}
-        _train(corpus, out, valid, given, resume, as_json)
+        settled = resolve(given.get("preset"), given)  # what is wrong there is told at once
+        data, validation = Corpus.open(corpus), Corpus.open(valid) if valid else None
+        from laconic.tasks import task_of
+        from laconic.training.loop import train as run_training
+        from laconic.training.run import Run
 
-
-def _train(
-    path: Path,
-    out: Path,
-    valid: Path | None,
-    given: dict[str, Any],
-    resume: bool,
-    as_json: bool,
-) -> None:
-    from laconic.corpus import Corpus
-
-    settings = resolve(given.get("preset"), given)  # what is wrong there is told at once
-    corpus, validation = Corpus.open(path), Corpus.open(valid) if valid else None
-    from laconic.tasks import task_of
-    from laconic.training.loop import train as run_training
-    from laconic.training.run import Run
-
-    if resume and (out / "config.json").exists():
-        # What is not said again is as it was.
-        before = Run.open(out).config
-        settings = TrainingConfig.from_json(before.to_json() | given)
-    notes = {"command": _command(), "corpus": {"path": str(path)}}
-    quiet = as_json or not _main_process()
-    task = task_of(corpus.labels, settings.task)
-    if not quiet:
-        print(f"{_learned(task)}, {how_many(len(corpus), 'document')}", flush=True)
-    with nullcontext() if quiet else Bar("MofNCompleteColumn") as bar:
-        shown = None if bar is None else _Shown(bar, task.leading()[0])
-        trained = run_training(
-            corpus,
-            settings,
-            out,
-            task=task,
-            valid=validation,
-            resume=resume,
-            progress=shown,
-            notes=notes,
-        )
-    _leave_processes()
-    if _main_process():
-        report = _write_report(out)
-        _say(out, trained, report, as_json)
-
-
-def _command() -> str:
-    return shlex.join(["laconic", *sys.argv[1:]])
+        if resume and (out / "config.json").exists():
+            # What is not said again is as it was.
+            before = Run.open(out).config
+            settled = TrainingConfig.from_json(before.to_json() | given)
+        command = shlex.join(["laconic", *sys.argv[1:]])
+        quiet = as_json or not _main_process()
+        task = task_of(data.labels, settled.task)
+        if not quiet:
+            print(f"{_learned(task)}, {how_many(len(data), 'document')}", flush=True)
+        with nullcontext() if quiet else Bar("MofNCompleteColumn") as bar:
+            trained = run_training(
+                data,
+                settled,
+                out,
+                task=task,
+                valid=validation,
+                resume=resume,
+                progress=None if bar is None else _Shown(bar, task.leading()[0]),
+                notes={"command": command, "corpus": {"path": str(corpus)}},
+            )
+        _leave_processes()
+        if _main_process():
+            _say(out, trained, _write_report(out), as_json)
 
 
 def _main_process() -> bool:
