@@ -87,21 +87,15 @@ def explain(
         predictor.check_corpus(opened.corpus)
     source = ", ".join(inputs)
     if top is not None:
-        lists = _top(predictor, opened, top, min_count)
+        from laconic.inference.explanation import top_phrases
+
+        texts = (each for some in opened.parts() for each in some.documents)
+        documents = texts if opened.corpus is None else opened.corpus
+        lists = top_phrases(predictor, documents, top, min_count)
         _show_lists(lists, f"{source}, {run}", out, as_json)
     else:
         found = _explained(predictor, opened, row, target, method, steps)
         _show(found, f"{source}, row {row}", out, as_json)
-
-
-def _top(
-    predictor: Predictor, opened: Inputs, most: int, min_count: int
-) -> dict[Any, list[Phrase]]:
-    from laconic.inference.explanation import top_phrases
-
-    texts = (each for some in opened.parts() for each in some.documents)
-    documents = texts if opened.corpus is None else opened.corpus
-    return top_phrases(predictor, documents, most, min_count)
 
 
 def _explained(

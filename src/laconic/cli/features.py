@@ -131,7 +131,26 @@ def features(
     names = _checked_out(out, force, n_features is None and like is None)
     vectorizer = _vectorizer(like, settings, threads)
     opened = open_inputs(inputs, reading)
-    _write(vectorizer, opened, out, names, like is None, compress, as_json)
+    spare_inputs(out, opened.files)
+    from sklearn.utils import get_tags
+
+    from laconic.features.matrix_file import write_matrix
+    from laconic.features.vectorizer_file import save_vectorizer
+
+    started = time.perf_counter()
+    learns = like is None and get_tags(vectorizer).requires_fit
+    held = _fit(vectorizer, opened) if learns else None
+    empty = vectorizer.transform([])
+    kind = empty.shape[1], empty.dtype
+    with InputProgress(opened) as progress:
+        blocks = progress.watch(_blocks(vectorizer, opened, held))
+        if names is None:
+            written = write_matrix(blocks, *kind, out, compress)
+        else:
+            with whole(names) as temporary:
+                save_vectorizer(vectorizer, temporary)
+                written = write_matrix(blocks, *kind, out, compress)
+    _report(out, names, written, time.perf_counter() - started, as_json)
 
 
 def _share(name: str, value: str) -> float:
@@ -172,37 +191,6 @@ def _vectorizer(
 
 def _flag(name: str, value: object) -> str:
     return f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
-
-
-def _write(
-    vectorizer: GrammarVectorizer,
-    opened: Inputs,
-    out: Path,
-    names: Path | None,
-    fits: bool,
-    compress: bool,
-    as_json: bool,
-) -> None:
-    from sklearn.utils import get_tags
-
-    from laconic.features.matrix_file import write_matrix
-    from laconic.features.vectorizer_file import save_vectorizer
-
-    spare_inputs(out, opened.files)
-    started = time.perf_counter()
-    learns = fits and get_tags(vectorizer).requires_fit
-    held = _fit(vectorizer, opened) if learns else None
-    empty = vectorizer.transform([])
-    kind = empty.shape[1], empty.dtype
-    with InputProgress(opened) as progress:
-        blocks = progress.watch(_blocks(vectorizer, opened, held))
-        if names is None:
-            written = write_matrix(blocks, *kind, out, compress)
-        else:
-            with whole(names) as temporary:
-                save_vectorizer(vectorizer, temporary)
-                written = write_matrix(blocks, *kind, out, compress)
-    _report(out, names, written, time.perf_counter() - started, as_json)
 
 
 def _fit(vectorizer: GrammarVectorizer, opened: Inputs) -> list[Any] | None:

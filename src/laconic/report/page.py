@@ -110,8 +110,9 @@ def _training(runs: Sequence[RunFacts]) -> Html:
         for part in ("train", "valid")
         for run, colour in zip(runs, colours, strict=True)
     ]
-    panels = [figures.curves("loss", "Loss", losses)] if any(c.points for c in losses) else []
-    names = ["Loss"] if panels else []
+    panels = {}
+    if any(curve.points for curve in losses):
+        panels["Loss"] = figures.curves("loss", "Loss", losses)
     for metric in [task.leading()[0] for task in tasks_of(runs)]:
         name = f"{metric.words[:1].upper()}{metric.words[1:]} on held-out documents"
         scores = [
@@ -119,14 +120,10 @@ def _training(runs: Sequence[RunFacts]) -> Html:
             for run, colour in zip(runs, colours, strict=True)
         ]
         if any(curve.points for curve in scores):
-            panels.append(figures.curves(metric.name.replace("_", "-"), name, scores))
-            names.append(name)
+            panels[name] = figures.curves(metric.name.replace("_", "-"), name, scores)
     if not panels:
         return Html()
-    drawn = [
-        element("div", element("h3", name), panel)
-        for name, panel in zip(names, panels, strict=True)
-    ]
+    drawn = [element("div", element("h3", name), panel) for name, panel in panels.items()]
     titles = [run.title for run in runs] if len(runs) > 1 else ["held-out documents"]
     legend = [
         element("li", element("i", style=f"--colour:{colour}"), element("span", title))
