@@ -40,10 +40,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], **attributes: str)
 
     A head of empty texts is left out. A cell that is a <td> or <th> already stays as it is.
     """
-    cells = [_heading(each) for each in head]
+    cells = [_cell("th", each, "col") for each in head]
     top = element("thead", element("tr", *cells)) if any(head) else Html()
     body = [
-        element("tr", element("th", row[0], scope="row"), *(_cell(each) for each in row[1:]))
+        element("tr", element("th", row[0], scope="row"), *(_cell("td", each) for each in row[1:]))
         for row in rows
     ]
     inner = element("table", top, element("tbody", *body), **attributes)
@@ -62,16 +62,10 @@ def folded(title: str, content: Html) -> Html:
     return element("details", element("summary", title), content)
 
 
-def _heading(content: str) -> Html:
-    if isinstance(content, Html) and content.startswith("<th"):
+def _cell(kind: str, content: str, scope: str | None = None) -> Html:
+    if isinstance(content, Html) and content.startswith(f"<{kind}"):
         return content
-    return element("th", content, scope="col")
-
-
-def _cell(content: str) -> Html:
-    if isinstance(content, Html) and content.startswith("<td"):
-        return content
-    return element("td", content)
+    return element(kind, content, scope=scope)
 
 
 class _Column(NamedTuple):
@@ -205,15 +199,12 @@ def settings(runs: Sequence[RunFacts]) -> Html:
         shown = ["–" if value is missing else setting(value) for value in values]
         (rest if same else changed).append([str(key), *map(_value, shown)])
     head = ["", *_titles(runs)]
-    parts = []
-    if changed:
-        parts.append(table(head, changed, class_="facts"))
-    else:
-        parts.append(element("p", "All settings are the defaults."))
-    if rest:
-        title = f"{how_many(len(rest), 'setting')} left at the default"
-        parts.append(folded(title, table(head, rest, class_="facts")))
-    return joined(*parts)
+    none = element("p", "All settings are the defaults.")
+    first = table(head, changed, class_="facts") if changed else none
+    if not rest:
+        return first
+    title = f"{how_many(len(rest), 'setting')} left at the default"
+    return joined(first, folded(title, table(head, rest, class_="facts")))
 
 
 def provenance(runs: Sequence[RunFacts]) -> Html:
