@@ -39,5 +39,6 @@ def report(
 
     if not runs:
         raise InputError("name the runs to report on: laconic report runs/a runs/b -o report.html")
+    out.parent.mkdir(parents=True, exist_ok=True)
     write_report(out, [facts_of(Run.open(run)) for run in runs], title)
     print(out)
