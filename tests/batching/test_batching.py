@@ -232,7 +232,7 @@ def test_a_corpus_gives_its_labels_if_they_are_numbers() -> None:
         assert told.tolist() == [1, 0]
     assert repr(dataset([3, 4])) == "<GrammarDataset: 2 documents, labels [2]>"
     assert repr(dataset(None)) == "<GrammarDataset: 2 documents, without labels>"
-    with pytest.raises(ValueError, match="document 1 has no 'label'"):
+    with pytest.raises(ValueError, match="document 1: it has no 'label'"):
         dataset([1, None])
     with pytest.raises(TypeError, match="not list"):
         GrammarDataset(["abab"])  # type: ignore[arg-type]
@@ -479,7 +479,7 @@ def test_the_largest_batch_is_one_of_the_epoch(counts: list[int], options: dict[
         ({"processes": 4}, "3 documents for 4 processes; use fewer"),
         ({"processes": 2, "documents": 1}, "1 document for 2 processes"),
         ({"seed": -1}, "non-negative"),
-        ({"lengths": [3, -1, 2]}, "document 1 has a negative length"),
+        ({"lengths": [3, -1, 2]}, "document 1: its length is negative"),
     ],
 )
 def test_what_samplers_refuse(options: dict[str, Any], message: str) -> None:

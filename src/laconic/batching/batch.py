@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from laconic.batching.sampler import Numbers
+from laconic.errors import InputError
 from laconic.forest import Forest, plant
 from laconic.grammar import Grammars
 from laconic.ngrams.hashed import HashedCounter
@@ -176,7 +177,7 @@ def as_labels(labels: Numbers, documents: int) -> Tensor:
     """Return labels of so many documents as a tensor; ValueError or TypeError if unfit."""
     array = np.asarray(labels)
     if array.ndim not in (1, 2) or len(array) != documents:
-        raise ValueError(
+        raise InputError(
             f"labels of shape {list(array.shape)} for {how_many(documents, 'document')}; "
             "pass one number or one row of numbers for each"
         )
@@ -189,12 +190,12 @@ def as_labels(labels: Numbers, documents: int) -> Tensor:
     bad = np.argwhere(~np.isfinite(numbers))
     if len(bad):
         where, value = bad[0].tolist(), array[tuple(bad[0])]
-        raise ValueError(f"label {where} is {value}, no finite float32; leave such documents out")
+        raise InputError(f"label {where} is {value}, no finite float32; leave such documents out")
     return torch.from_numpy(numbers)
 
 
 def _rows(rows: Numbers, documents: int) -> Tensor:
     array = np.asarray(rows).astype(np.int64)
     if array.shape != (documents,):
-        raise ValueError(f"rows of shape {list(array.shape)} for {how_many(documents, 'document')}")
+        raise InputError(f"rows of shape {list(array.shape)} for {how_many(documents, 'document')}")
     return torch.from_numpy(array)

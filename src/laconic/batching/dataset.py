@@ -17,6 +17,7 @@ from laconic.batching.batch import Batch, as_labels, bag_of, collate
 from laconic.batching.grammar_dropout import expand_at_random
 from laconic.batching.sampler import Numbers
 from laconic.corpus import Corpus
+from laconic.errors import InputError
 from laconic.grammar import Grammars
 from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
@@ -130,5 +131,5 @@ def _numbers_of(corpus: Corpus) -> list[Any] | None:
     labels = corpus.labels
     if None in labels:
         row = labels.index(None)
-        raise ValueError(f"document {row} has no {name!r}; pass labels, or select the others")
+        raise InputError(f"it has no {name!r}; pass labels, or select the others", document=row)
     return labels

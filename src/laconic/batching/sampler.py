@@ -152,5 +152,5 @@ def _checked(lengths: Numbers) -> Int64s:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError("lengths must be integers in one dimension")
     if array.size and array.min() < 0:
-        raise InputError(f"document {int(array.argmin())} has a negative length")
+        raise InputError("its length is negative", document=int(array.argmin()))
     return array.astype(np.int64)
