@@ -93,6 +93,7 @@ def test_core_is_the_oracle_in_any_alphabet(
     assert grammar.expand().dtype == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thousand", range(12))
 def test_core_is_the_oracle_on_thousands_of_seeds(thousand: int) -> None:
     for seed in range(1000 * thousand, 1000 * (thousand + 1)):
@@ -127,6 +128,7 @@ def pairs_once(first: int) -> list[int]:
     return every_pair_once(range(first, first + 270))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["lz78", "lzd-known", "lzd-seen"])
 def test_lz_in_tables_that_have_grown_is_the_oracle(codec: str) -> None:
     name, _, letters = codec.partition("-")

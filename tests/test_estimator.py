@@ -115,6 +115,7 @@ def _cannot_hold(estimator: Any) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [RowsClassifier(**TINY), RowsRegressor(**TINY)], expected_failed_checks=_cannot_hold
 )

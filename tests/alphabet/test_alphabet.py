@@ -235,6 +235,7 @@ def test_long_documents_cross_the_chunks(at: int) -> None:
     assert (error.document, error.position) == (3, at)
 
 
+@pytest.mark.slow
 def test_every_character_gives_one_symbol() -> None:
     everything = "".join(map(chr, range(0x110000)))
     lowered = [lower(c) for c in everything]

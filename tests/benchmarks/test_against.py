@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.command import ROOT
 from laconic import _core
 
 COMMAND = [sys.executable, "-m", "benchmarks.against", "--quick", "--base"]
 
 
+@pytest.mark.slow
 def test_a_checkout_beside_itself_comes_to_the_same(tmp_path: Path) -> None:
     base = tmp_path / "base"
     shutil.copytree(ROOT / "src", base / "src", ignore=shutil.ignore_patterns("_core.*.so"))

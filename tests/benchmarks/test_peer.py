@@ -129,6 +129,7 @@ def test_logits_are_those_of_an_lstm_over_one_document(composer: str) -> None:
         torch.testing.assert_close(found[None], wanted)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text("abc", max_size=30), min_size=1, max_size=6),
     st.sampled_from(CODECS),

@@ -184,6 +184,7 @@ def test_a_row_that_was_stopped_goes_on(smoke: Path, tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_what_was_begun_with_other_settings_begins_anew(smoke: Path, tmp_path: Path) -> None:
     [group] = grid.groups(smoke / "grid")
     [row] = grid.chosen(grid.rows([group]), ["bacteria/mlp-repair-0"])
@@ -284,6 +285,7 @@ def test_docs_show_the_newest_results(monkeypatch: pytest.MonkeyPatch) -> None:
     main(["report", "--check"])
 
 
+@pytest.mark.slow
 def test_figure_points_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LACONIC_DATA", raising=False)
     sizes = {"dna": (4,)}
@@ -316,6 +318,7 @@ def test_speed_within_the_memory_of_characters() -> None:
     assert fixed_memory(POINTS, "dna", "ours", "lzd") is None
 
 
+@pytest.mark.slow
 def test_the_memory_figure_names_every_batch() -> None:
     text = draw_memory(POINTS)
     for size in (21, 42, 126):

@@ -132,6 +132,7 @@ def test_findings_name_methods_that_give_one_class(tmp_path: Path) -> None:
     assert len(about_accuracy(Results(tmp_path), [GROUP])) == 4
 
 
+@pytest.mark.slow
 def test_speeds_of_groups_without_ngrams_in_place_are_measured(tmp_path: Path) -> None:
     given = "cpu", tmp_path, tmp_path / "corpora", 0.0, ["bacteria"], 1
     measure_speed([PLAIN], *given)
