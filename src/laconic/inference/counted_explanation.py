@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from laconic.arrays import Int64s
 from laconic.batching import Bag, collate
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.attribution import ValueOf
-from laconic.inference.phrase_table import Phrase, symbol_lengths
+from laconic.inference.phrase_table import Phrase, strongest, symbol_lengths
 from laconic.inference.predictor import Predictor
 from laconic.ngrams.hashed import CountedText, HashedCounter, portions
 from laconic.nn.bag import NgramBag
@@ -36,7 +36,8 @@ class Column:
         """Return it as a phrase, of its most frequent text."""
         text, *others = (spelled(name, alphabet) for name in self.names)
         count = sum(name.count for name in self.names)
-        return Phrase(text, self.score, count, _kind(self.is_ngram), tuple(others))
+        kind: Literal["ngram", "phrase"] = "ngram" if self.is_ngram else "phrase"
+        return Phrase(text, self.score, count, kind, tuple(others))
 
 
 def spelled(name: CountedText, alphabet: Alphabet) -> str:
@@ -146,18 +147,14 @@ class CountedTable:
         """Return for each output the phrases of the highest mean score, or of the lowest."""
         rows = np.array(sorted(self._named), np.int64)
         rows = rows[self._counts[rows] >= min_count]
-        lists = []
-        for place in range(self._predictor.model.config.outputs):
-            means = self._means(rows, place)
-            order = np.argsort(-sign * means, kind="stable")[:most]
-            lists.append(
-                [self._phrase(int(rows[k]), float(means[k])) for k in order if sign * means[k] > 0]
-            )
-        return lists
+        of_outputs = (self._means(rows, k) for k in range(self._predictor.model.config.outputs))
+        return [
+            [self._phrase(int(rows[k]), float(means[k])) for k in strongest(means, most, sign)]
+            for means in of_outputs
+        ]
 
     def _phrase(self, row: int, score: float) -> Phrase:
-        named = self._named[row]
-        return Phrase(named.text, score, int(self._counts[row]), named.kind, named.others)
+        return replace(self._named[row], score=score, count=int(self._counts[row]))
 
     def _means(self, rows: Int64s, place: int) -> Floats:
         """Return the mean score of an occurrence of each row, float64 [R]."""
@@ -185,7 +182,3 @@ class CountedTable:
         for row, column in zip(missing, columns, strict=True):
             found = Column(names[column], 0.0, column < self._counted.buckets)
             self._named[row] = found.phrase(self._predictor.alphabet)
-
-
-def _kind(is_ngram: bool) -> Literal["ngram", "phrase"]:
-    return "ngram" if is_ngram else "phrase"

@@ -73,17 +73,20 @@ class PhraseTable:
         """Return for each output the phrases of the highest mean score, or of the lowest."""
         often = np.flatnonzero(self._counts >= min_count)
         means = self._sums[often] / self._counts[often, None]
-        lists = []
-        for column in means.T:
-            order = np.argsort(-sign * column, kind="stable")[:most]
-            chosen = [(often[place], column[place]) for place in order if sign * column[place] > 0]
-            lists.append(
-                [
-                    Phrase(self._texts[int(self._hashes[i])], float(mean), int(self._counts[i]))
-                    for i, mean in chosen
-                ]
-            )
-        return lists
+        return [
+            [self._phrase(often[k], column[k]) for k in strongest(column, most, sign)]
+            for column in means.T
+        ]
+
+    def _phrase(self, place: np.int64, mean: np.float64) -> Phrase:
+        text = self._texts[int(self._hashes[place])]
+        return Phrase(text, float(mean), int(self._counts[place]))
+
+
+def strongest(means: Floats, most: int, sign: int) -> Int64s:
+    """Return where the highest means above 0 are, or with sign -1 the lowest below; best first."""
+    order = np.argsort(-sign * means, kind="stable")[:most]
+    return order[sign * means[order] > 0]
 
 
 def _spelled(places: Sequence[int] | Int64s, grammars: Grammars, alphabet: Alphabet) -> list[str]:
