@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "buffer.hpp"
-#include "forest.hpp"
 #include "grammar.hpp"
 
 namespace laconic {
@@ -22,13 +21,13 @@ template <class T>
 using Array = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 // Of the smallest dtype that holds an alphabet: uint8, uint16 or int32.
 using Terminals = nb::ndarray<nb::numpy, nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Pairs = nb::ndarray<nb::numpy, const Symbol, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using SymbolPairs = nb::ndarray<nb::numpy, const Symbol, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 std::span<const T> view(const Array<T>& array) {
     return {array.data(), array.shape(0)};
 }
-inline std::span<const Symbol> view(const Pairs& pairs) { return {pairs.data(), 2 * pairs.shape(0)}; }
+inline std::span<const Symbol> view(const SymbolPairs& pairs) { return {pairs.data(), 2 * pairs.shape(0)}; }
 
 // The part of an array that belongs to document i; the offsets have been checked.
 template <class T>
@@ -60,8 +59,8 @@ template <class T>
 Array<T> to_writeable_numpy(Buffer<T>&& values) {
     return handed_over<Array<T>, T, T>(std::move(values), 1);
 }
-inline Pairs to_numpy_pairs(Buffer<Symbol>&& values) {
-    return handed_over<Pairs, Symbol, const Symbol>(std::move(values), 2);
+inline SymbolPairs to_numpy_pairs(Buffer<Symbol>&& values) {
+    return handed_over<SymbolPairs, Symbol, const Symbol>(std::move(values), 2);
 }
 
 // Every call whose time grows with its arrays works in here, so that other Python threads go on.
@@ -87,7 +86,7 @@ void for_each_document(std::size_t count, Work work) {
 // checked them, or will with check().
 struct Grammar {
     Symbol alphabet_size;
-    Pairs rules;
+    SymbolPairs rules;
     Array<Symbol> sequence;
 
     GrammarView view() const { return {alphabet_size, laconic::view(rules), laconic::view(sequence)}; }
@@ -95,7 +94,7 @@ struct Grammar {
 
 struct Grammars {
     Symbol alphabet_size;
-    Pairs rules;
+    SymbolPairs rules;
     Array<std::int64_t> rule_offsets;
     Array<Symbol> sequence;
     Array<std::int64_t> sequence_offsets;

@@ -23,7 +23,7 @@ struct ForestArrays {
     }
 
     Symbol alphabet_size;
-    Pairs children;
+    SymbolPairs children;
     Array<std::int64_t> level_offsets;
     Array<Symbol> sequence;
     Array<std::int64_t> sequence_offsets, lengths;

@@ -54,7 +54,7 @@ Array<std::int64_t> document_lengths(const Grammars& grammars) {
 
 void bind_grammars(nb::module_& m) {
     nb::class_<Grammar>(m, "Grammar", "One grammar. Its arrays are trusted once check() has passed.")
-        .def(nb::init<Symbol, Pairs, Array<Symbol>>(), "alphabet_size"_a, "rules"_a, "sequence"_a)
+        .def(nb::init<Symbol, SymbolPairs, Array<Symbol>>(), "alphabet_size"_a, "rules"_a, "sequence"_a)
         .def("check", [](const Grammar& self) { without_gil([&] { check(self.view()); }); })
         .def("depths",
              [](const Grammar& self) {
@@ -93,8 +93,8 @@ void bind_grammars(nb::module_& m) {
 
     nb::class_<Grammars>(m, "Grammars",
                          "Grammars of many documents, end to end. Their arrays are trusted once check() has passed.")
-        .def(nb::init<Symbol, Pairs, Array<std::int64_t>, Array<Symbol>, Array<std::int64_t>>(), "alphabet_size"_a,
-             "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a)
+        .def(nb::init<Symbol, SymbolPairs, Array<std::int64_t>, Array<Symbol>, Array<std::int64_t>>(),
+             "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a)
         .def_ro("alphabet_size", &Grammars::alphabet_size)
         .def_ro("rules", &Grammars::rules)
         .def_ro("rule_offsets", &Grammars::rule_offsets)
