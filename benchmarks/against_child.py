@@ -133,7 +133,7 @@ def step() -> Work:
             loss = made.loss(made(batch), batch.labels)
             loss.backward()
             optimizer.step()
-            losses.append(loss.item())
+            losses.append(round(loss.item(), 5))  # sums may be in another order
         return losses
 
     return work
