@@ -203,7 +203,7 @@ def documents(quick: bool) -> Figures:
     """Return what both read: many short texts to compress, and some with labels to learn from."""
     _, texts = english_documents(200 if quick else 2_000, 728)
     _, (train, _) = load_or_sample("adfa_ld")
-    most = 64 if quick else 500
+    most = 64 if quick else 200
     return {"texts": texts, "traces": train.documents[:most], "labels": train.labels[:most]}
 
 
