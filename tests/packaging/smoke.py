@@ -61,8 +61,8 @@ def alone() -> None:
     refused("sklearn", lambda: laconic.GrammarVectorizer)
     refused("sklearn,train", lambda: laconic.GrammarClassifier)
     refused("sklearn,train", lambda: laconic.GrammarRegressor)
-    for module in ("batching", "nn"):
-        refused("train", lambda module=module: import_module(f"laconic.{module}"))
+    refused("train", import_module, "laconic.batching")
+    refused("train", lambda: import_module("laconic.nn").GrammarModel)
     refused("sklearn", command, "features", "woods.parquet", "-o", "woods.npz")
     refused("train", command, "train", "woods.parquet", "-o", "new")
     refused("train", command, "evaluate", "run", "woods.parquet")
