@@ -21,6 +21,7 @@ template <class T>
 using Array = nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 // Of the smallest dtype that holds an alphabet: uint8, uint16 or int32.
 using Terminals = nb::ndarray<nb::numpy, nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using WriteableTerminals = nb::ndarray<nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using SymbolPairs = nb::ndarray<nb::numpy, const Symbol, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
@@ -38,29 +39,37 @@ std::span<const T> part(std::span<const T> all, const Array<std::int64_t>& offse
     return all.subspan(width * begin, width * (end - begin));
 }
 
-// Hands a buffer over to NumPy without copying it. What the core trusts is read-only for good; with Element = T, not
-// const, it is the caller's to change.
-template <class Made, class T, class Element>
-Made handed_over(Buffer<T>&& values, std::size_t columns) {
+// Hands a buffer over to NumPy without copying it. What the core trusts is read-only for good: Made is of const.
+template <class Made, class T>
+Made handed_over(Buffer<T>&& values, std::size_t columns = 1) {
     auto held = std::make_unique<Buffer<T>>(std::move(values));
     held->reserve(1);  // NumPy wants an address even for an empty array
     T* const data = held->data();
     const std::size_t shape[] = {held->size() / columns, columns};
     nb::capsule owner(held.get(), [](void* buffer) noexcept { delete static_cast<Buffer<T>*>(buffer); });
     held.release();
-    // By way of NumPy's own array, so that whoever asks for it is given the same each time.
-    return nb::cast<Made>(nb::cast(nb::ndarray<nb::numpy, Element>(data, columns == 1 ? 1 : 2, shape, owner)));
+    return Made(data, columns == 1 ? 1 : 2, shape, owner, nullptr, nb::dtype<T>());
 }
 template <class T>
 Array<T> to_numpy(Buffer<T>&& values) {
-    return handed_over<Array<T>, T, const T>(std::move(values), 1);
+    return handed_over<Array<T>>(std::move(values));
+}
+
+// For a field of what Python holds: by way of NumPy's own array, so that whoever asks for it is given the same one.
+template <class Made, class Array>
+Made held_by_numpy(Array&& array) {
+    return nb::cast<Made>(nb::cast(std::move(array)));
 }
 template <class T>
-Array<T> to_writeable_numpy(Buffer<T>&& values) {
-    return handed_over<Array<T>, T, T>(std::move(values), 1);
+Array<T> field(Buffer<T>&& values) {
+    return held_by_numpy<Array<T>>(to_numpy(std::move(values)));
 }
-inline SymbolPairs to_numpy_pairs(Buffer<Symbol>&& values) {
-    return handed_over<SymbolPairs, Symbol, const Symbol>(std::move(values), 2);
+template <class T>
+Array<T> writeable_field(Buffer<T>&& values) {
+    return held_by_numpy<Array<T>>(handed_over<nb::ndarray<nb::numpy, T>>(std::move(values)));
+}
+inline SymbolPairs field_of_pairs(Buffer<Symbol>&& values) {
+    return held_by_numpy<SymbolPairs>(handed_over<SymbolPairs>(std::move(values), 2));
 }
 
 // Every call whose time grows with its arrays works in here, so that other Python threads go on.

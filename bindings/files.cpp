@@ -36,10 +36,9 @@ struct Packing {
         sequence_offsets.push_back(static_cast<std::int64_t>(packed.sequence.size()));
     }
     PackedGrammars to_python() {
-        return {to_numpy(std::move(packed.letters)),  to_numpy(std::move(letter_offsets)),
-                to_numpy(std::move(packed.left)),     to_numpy(std::move(packed.right)),
-                to_numpy(std::move(rule_offsets)),    to_numpy(std::move(packed.sequence)),
-                to_numpy(std::move(sequence_offsets))};
+        return {field(std::move(packed.letters)),  field(std::move(letter_offsets)), field(std::move(packed.left)),
+                field(std::move(packed.right)),    field(std::move(rule_offsets)),   field(std::move(packed.sequence)),
+                field(std::move(sequence_offsets))};
     }
 };
 
@@ -65,7 +64,7 @@ Grammars unpack_all(const PackedGrammars& packed, Symbol alphabet_size) {
         out.sequence.reserve(packed.sequence.shape(0));
         for_each_document(packed.count(), [&](std::size_t i) { unpack(packed[i], alphabet_size, out); });
     });
-    return {alphabet_size, to_numpy_pairs(std::move(out.rules)), packed.rule_offsets, to_numpy(std::move(out.sequence)),
+    return {alphabet_size, field_of_pairs(std::move(out.rules)), packed.rule_offsets, field(std::move(out.sequence)),
             packed.sequence_offsets};
 }
 

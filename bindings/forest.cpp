@@ -15,11 +15,11 @@ struct ForestArrays {
             thread_local Planter planter;
             planter.plant(alphabet_size, grammars.views(), merge, forest);
         });
-        children = to_numpy_pairs(std::move(forest.children));
-        level_offsets = to_numpy(std::move(forest.level_offsets));
-        sequence = to_numpy(std::move(forest.sequence));
-        lengths = to_numpy(std::move(forest.lengths));
-        hashes = to_numpy(std::move(forest.hashes));
+        children = field_of_pairs(std::move(forest.children));
+        level_offsets = field(std::move(forest.level_offsets));
+        sequence = field(std::move(forest.sequence));
+        lengths = field(std::move(forest.lengths));
+        hashes = field(std::move(forest.hashes));
     }
 
     Symbol alphabet_size;
@@ -44,8 +44,8 @@ PlacedArrays place_ngrams(const ForestArrays& forest, unsigned longest, std::uin
         reader.read(forest.alphabet_size, view(forest.children), view(forest.sequence), view(forest.sequence_offsets),
                     longest, buckets, found);
     });
-    return {to_numpy(std::move(found.nodes)), to_numpy(std::move(found.node_buckets)),
-            to_numpy(std::move(found.places)), to_numpy(std::move(found.place_buckets))};
+    return {field(std::move(found.nodes)), field(std::move(found.node_buckets)), field(std::move(found.places)),
+            field(std::move(found.place_buckets))};
 }
 
 }  // namespace

@@ -10,19 +10,19 @@ Grammars compress_text(std::span<const Terminal> text, const Array<std::int64_t>
                        const MakeCompressor& make, unsigned threads) {
     Batch made =
         without_gil([&] { return compress_many(text, view(offsets), alphabet_size, make, threads, poll_signals); });
-    return {alphabet_size, to_numpy_pairs(std::move(made.rules)), to_numpy(std::move(made.rule_offsets)),
-            to_numpy(std::move(made.sequence)), to_numpy(std::move(made.sequence_offsets))};
+    return {alphabet_size, field_of_pairs(std::move(made.rules)), field(std::move(made.rule_offsets)),
+            field(std::move(made.sequence)), field(std::move(made.sequence_offsets))};
 }
 
 template <class Terminal>
-Terminals expand_range(const Grammar& grammar, const Array<std::int64_t>& lengths, const Array<std::int64_t>& starts,
-                       std::int64_t begin, std::int64_t end) {
+WriteableTerminals expand_range(const Grammar& grammar, const Array<std::int64_t>& lengths,
+                                const Array<std::int64_t>& starts, std::int64_t begin, std::int64_t end) {
     Buffer<Terminal> out;
     without_gil([&] {
         out.renew(static_cast<std::size_t>(end - begin));
         expand(grammar.view(), lengths.data(), starts.data(), begin, end, out.data());
     });
-    return handed_over<Terminals, Terminal, Terminal>(std::move(out), 1);
+    return handed_over<WriteableTerminals>(std::move(out));
 }
 
 // One number for each of some things.

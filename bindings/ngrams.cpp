@@ -33,8 +33,8 @@ struct CountArrays {
 template <class Work>
 CountArrays counted(std::size_t columns, Work work) {
     SparseCounts counts = without_gil(work);
-    return {to_writeable_numpy(std::move(counts.indptr)), to_writeable_numpy(std::move(counts.indices)),
-            to_writeable_numpy(std::move(counts.data)), static_cast<std::int64_t>(columns)};
+    return {writeable_field(std::move(counts.indptr)), writeable_field(std::move(counts.indices)),
+            writeable_field(std::move(counts.data)), static_cast<std::int64_t>(columns)};
 }
 
 // Keeps the arrays that its counter reads.
@@ -110,8 +110,8 @@ NamedArrays named_phrases(const Grammars& grammars, unsigned most, std::uint32_t
     NamedPhrases named = without_gil([&] {
         return name_phrases({most, shortest, longest, columns}, grammars.views(), view(wanted), {1, poll_signals});
     });
-    return {to_numpy(std::move(named.columns)), to_numpy(std::move(named.occurrences)),
-            to_numpy(std::move(named.terminals)), to_numpy(std::move(named.offsets))};
+    return {field(std::move(named.columns)), field(std::move(named.occurrences)), field(std::move(named.terminals)),
+            field(std::move(named.offsets))};
 }
 
 }  // namespace

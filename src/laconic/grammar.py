@@ -147,9 +147,8 @@ class Grammar:
             rule = np.maximum(symbols - self.alphabet_size, 0)
             return np.where(symbols < self.alphabet_size, symbols, rule_names[rule])
 
-        return trusted_grammar(
-            self.alphabet_size, renamed(self.rules[kept]), renamed(self.sequence)
-        )
+        rules, sequence = frozen(renamed(self.rules[kept])), frozen(renamed(self.sequence))
+        return trusted_grammar(self.alphabet_size, rules, sequence)
 
     def show(
         self,
@@ -364,18 +363,17 @@ def _fields(grammar: Grammar | Grammars) -> tuple[Any, ...]:
 
 
 def trusted_grammar(alphabet_size: int, rules: Int32s, sequence: Int32s) -> Grammar:
-    """Return what the core wrote, or part of what was checked, without checking it (again).
+    """Return part of what was checked, read-only already, without checking it again.
 
     For a short document the check would take longer than its compression.
     """
     grammar = object.__new__(Grammar)
-    fields = {"rules": frozen(rules), "sequence": frozen(sequence)}
-    grammar.__dict__.update(alphabet_size=alphabet_size, **fields)
+    grammar.__dict__.update(alphabet_size=alphabet_size, rules=rules, sequence=sequence)
     return grammar
 
 
 def trusted_grammars(alphabet_size: int, *arrays: npt.NDArray[Any]) -> Grammars:
-    """As trusted_grammar, for many documents; arrays are in the order of the fields of Grammars."""
+    """As trusted_grammar, of new arrays in the order of the fields of Grammars."""
     return grammars_of(_core.Grammars(alphabet_size, *map(frozen, arrays)))
 
 
