@@ -4,8 +4,8 @@
 #include <nanobind/stl/pair.h>
 
 #include "arrays.hpp"
+#include "hashed_phrases.hpp"
 #include "hashes.hpp"
-#include "phrases.hpp"
 
 namespace laconic {
 namespace {

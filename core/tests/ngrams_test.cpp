@@ -5,9 +5,9 @@
 #include <set>
 
 #include "check.hpp"
+#include "hashed_phrases.hpp"
 #include "hashes.hpp"
 #include "lzd.hpp"
-#include "phrases.hpp"
 #include "repair.hpp"
 #include "texts.hpp"
 

@@ -16,8 +16,6 @@ from laconic.arrays import alphabet_size_of
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammar, Grammars, grammars_of
 
-__all__ = ["CODECS", "Codec", "compress", "compress_many"]
-
 CODECS: Mapping[str, Sequence[str]] = _core.CODECS
 """The options that each codec takes, by its name; core/codecs.cpp lists them."""
 if TYPE_CHECKING:

@@ -10,19 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-__all__ = [
-    "algorithm_1",
-    "depths",
-    "expand",
-    "levels",
-    "lz78",
-    "lzd",
-    "ngrams",
-    "none",
-    "phrases",
-    "repair",
-]
-
 Rules = list[tuple[int, int]]
 Pair = tuple[int, int]
 

@@ -29,7 +29,7 @@ from laconic.batching import Bag, collate
 from laconic.inference.explanation import explain, top_phrases
 from laconic.inference.phrase_table import Phrase
 from laconic.inference.predictor import Predictor
-from laconic.report.explanation import document_page
+from laconic.report.explanation_page import document_page
 
 
 def counting(kind: str, task: str = "classification", **changes: Any) -> Predictor:

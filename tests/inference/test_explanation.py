@@ -21,7 +21,7 @@ from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel
 from laconic.nn.composers import COMPOSERS
 from laconic.nn.config import ModelConfig
-from laconic.report.explanation import document_page
+from laconic.report.explanation_page import document_page
 from laconic.tasks import Classification, Multilabel, Regression
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig

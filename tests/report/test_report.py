@@ -24,7 +24,7 @@ pytest.importorskip("matplotlib", reason="reports need matplotlib: laconic[repor
 import matplotlib
 
 from laconic.report import RunFacts, facts_of, write_report
-from laconic.report.page import page
+from laconic.report.run_page import page
 
 _VOID = {"br", "link", "meta"}
 _NAMES = ['<b>bold</b> & "so"', "naïve 🚀", "third"]
@@ -336,7 +336,7 @@ def test_without_matplotlib_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.style", None)
     monkeypatch.delattr("laconic.report.figures")
-    monkeypatch.delattr("laconic.report.page")
+    monkeypatch.delattr("laconic.report.run_page")
     with pytest.raises(ModuleNotFoundError, match=r"laconic\[report\]"):
         write_report(tmp_path / "report.html", [RunFacts("x")])
 

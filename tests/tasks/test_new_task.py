@@ -17,7 +17,7 @@ from laconic.cli.evaluate import evaluate
 from laconic.inference.explanation import top_phrases
 from laconic.inference.predictor import Predictor
 from laconic.report import facts_of
-from laconic.report.page import page
+from laconic.report.run_page import page
 from laconic.tasks import TASKS, Classification, Metric, Task, labels
 from laconic.training.loop import train
 from laconic.training.run import Run

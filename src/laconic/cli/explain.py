@@ -119,7 +119,7 @@ def _class(predictor: Predictor, target: str | None) -> Any:
 
 def _show(found: Explanation, source: str, out: Path | None, as_json: bool) -> None:
     if out is not None:
-        from laconic.report.explanation import document_page
+        from laconic.report.explanation_page import document_page
 
         write_text(out, document_page(found, source, _STRONGEST))
     if as_json:
@@ -136,7 +136,7 @@ def _show_lists(
     from dataclasses import asdict
 
     if out is not None:
-        from laconic.report.explanation import lists_page
+        from laconic.report.explanation_page import lists_page
 
         write_text(out, lists_page(lists, source))
     if as_json:
@@ -153,7 +153,7 @@ def _print_document(found: Explanation) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from laconic.report.explanation import shade, visible
+    from laconic.report.explanation_page import shade, visible
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"prediction: {found.prediction}"))
@@ -177,7 +177,7 @@ def _print_phrases(title: str, phrases: Sequence[Phrase], score: str, kind: str 
     from rich.table import Table
     from rich.text import Text
 
-    from laconic.report.explanation import shared
+    from laconic.report.explanation_page import shared
 
     table = Table(title=Text(title), title_justify="left", box=None)
     table.add_column(score, justify="right")

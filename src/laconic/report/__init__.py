@@ -47,6 +47,6 @@ def write_report(
     check_output(path, force=True)
     if not runs:
         raise InputError("a report needs at least one run")
-    from laconic.report.page import page  # matplotlib takes half a second to load
+    from laconic.report.run_page import page  # matplotlib takes half a second to load
 
     write_text(path, page(runs, title))

@@ -1,4 +1,4 @@
-#include "phrases.hpp"
+#include "hashed_phrases.hpp"
 
 #include <algorithm>
 #include <unordered_map>
