@@ -11,7 +11,7 @@ CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindin
 help:
 	@echo "make demo    install, compress the bundled samples, train on one of them, write a report"
 	@echo "make test    install, then lint, types, layers, C++ and Python tests"
-	@echo "make check   lint, types, layers and the quick Python tests: two minutes"
+	@echo "make check   lint, types, layers and the quick Python tests, under two minutes"
 	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
 	@echo "make docs    write the tables and pictures that are made from benchmarks/results and experiments/results"
 	@echo "make stubs   write src/laconic/_core.pyi, the types of the compiled core"
@@ -49,7 +49,8 @@ python-test: $(VENV)/installed-dev
 	$(BIN)/pytest -n 2 --dist loadgroup
 
 quick-test: $(VENV)/installed-dev
-	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not engine and not browser"
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not engine and not browser" \
+	  $(addprefix --ignore=tests/,benchmarks cli docs engines experiments inference packaging tools)
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.compress
