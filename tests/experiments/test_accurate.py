@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.data import load
 from experiments.accurate import REPORT, RESULTS, report, rows_of, run
 from experiments.paper.results import add_rows, find_row
-from laconic.samples import Split
 from laconic.training.presets import PRESETS
 from laconic.training.settings import resolve
 
@@ -17,14 +15,10 @@ SMALL = {
     "width": 8,
     "embedding_size": 8,
     "epochs": 3,
-    "batch_size": 32,
     "local_size": 8,
     "learning_rate": 0.01,
     "ngram_buckets": 1 << 14,
 }
-# Of four classes. Letters, one by one, take more steps to learn from than there are here.
-LEARNED = {f"{model}-{codec}": 0.7 for model in ("both", "ngram") for codec in ("repair", "none")}
-LEARNED |= {"sequence-repair": 0.4, "sequence-none": 0.2}
 
 
 def test_page_shows_the_newest_results() -> None:
@@ -34,8 +28,6 @@ def test_page_shows_the_newest_results() -> None:
 @pytest.mark.slow
 def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PRESETS, "both", PRESETS["both"] | SMALL)
-    few = [Split(part.documents[::3], part.labels[::3]) for part in load("bacteria")]
-    monkeypatch.setattr("experiments.paper.corpora.load", lambda _: few)
     monkeypatch.chdir(tmp_path)
     results, paper = tmp_path / "results", tmp_path / "paper"
     rows = rows_of("bacteria", ["both", "sequence", "ngram"], ["repair", "none"], [3])
@@ -47,7 +39,7 @@ def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert figures["config"]["model"] == row.method.model
         assert figures["config"]["local_ngrams"] == 7
         assert figures["config"]["seed"] == 3
-        assert figures["test"]["accuracy"] > LEARNED[row.method.name]
+        assert figures["test"]["accuracy"] > (0.3 if row.method.model == "sequence" else 0.7)
         if row.method.name != "ngram-none":  # which is ngram-repair
             assert f"| {100 * figures['test']['accuracy']:.2f} | 1 | " in page
     [path] = results.iterdir()
