@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 from cyclopts import App, Group, Parameter
 
 from laconic import __version__
-from laconic.cli.compress import compress
-from laconic.cli.evaluate import evaluate
-from laconic.cli.expand import expand
-from laconic.cli.explain import explain
-from laconic.cli.features import features
-from laconic.cli.info import info
-from laconic.cli.predict import predict
-from laconic.cli.report import report
-from laconic.cli.show import show
-from laconic.cli.train import train
-from laconic.cli.verify import verify
 from laconic.errors import LaconicError, needs
 
 __all__ = ["app", "main"]
@@ -34,12 +26,19 @@ _commands = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-_ON_CORPORA = compress, info, show, expand, verify, features
-_ON_MODELS = train, evaluate, predict, explain, report
-for _command in _ON_CORPORA:
-    _commands.command(_command)
-for _learner in _ON_MODELS:
-    _commands.command(needs(f"laconic {_learner.__name__}", "train")(_learner))
+_ON_CORPORA = "compress", "info", "show", "expand", "verify", "features"
+_ON_MODELS = "train", "evaluate", "predict", "explain", "report"
+
+
+def _help_of(command: str) -> str:
+    """Read a command's docstring from its file: only the command that runs is worth importing."""
+    source = (Path(__file__).parent / f"{command}.py").read_text(encoding="utf-8")
+    docstring = re.search(rf'^def {command}\(.*?"""(.*?)"""', source, re.MULTILINE | re.DOTALL)
+    return docstring[1] if docstring else ""
+
+
+for _name in (*_ON_CORPORA, *_ON_MODELS):
+    _commands.command(f"laconic.cli.{_name}:{_name}", name=_name, help=_help_of(_name))
 app = _commands.meta
 
 
@@ -48,8 +47,10 @@ def _run(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     debug: Annotated[bool, Parameter(negative="", help=_DEBUG, group=_EVERY)] = False,
 ) -> None:
+    learns = words and words[0] in _ON_MODELS
     try:
-        _commands(words)
+        with needs(f"laconic {words[0]}", "train") if learns else nullcontext():
+            _commands(words)
     except (LaconicError, OSError):
         if debug:
             traceback.print_exc()
