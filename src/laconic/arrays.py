@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -45,6 +46,19 @@ def row_numbers(rows: npt.ArrayLike, count: int) -> Int64s:
     if out.any():
         raise NoDocumentError(f"document {wanted[out.argmax()]} of {count}")
     return wanted.astype(np.int64) % max(1, count)
+
+
+def by_group(starts: Int64s, rows: Int64s) -> Iterator[tuple[int, Int64s, Int64s]]:
+    """Yield the row groups that rows (int64 [K]) are in: number, places in `rows`, rows within.
+
+    >>> found = by_group(np.array([0, 3, 5]), np.array([4, 1, 3]))
+    >>> [(number, places.tolist(), within.tolist()) for number, places, within in found]
+    [(0, [1], [1]), (1, [0, 2], [1, 0])]
+    """
+    groups = np.searchsorted(starts, rows, side="right") - 1
+    for number in np.unique(groups).tolist():
+        here = np.flatnonzero(groups == number)
+        yield number, here, rows[here] - starts[number]
 
 
 def alphabet_size_of(alphabet_size: object) -> int:

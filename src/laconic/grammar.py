@@ -284,6 +284,11 @@ class Grammars:
         return self.core.expanded_lengths()
 
     @property
+    def nbytes(self) -> int:
+        """The bytes that its arrays take."""
+        return sum(each.nbytes for each in _fields(self)[1:])
+
+    @property
     def packed_bits(self) -> Int64s:
         """The bits each document takes at ⌈log2(alphabet_size + R)⌉ per symbol, int64 [N].
 

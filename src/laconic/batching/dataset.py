@@ -1,4 +1,4 @@
-"""Documents in memory, from which PyTorch's loaders take batches by row."""
+"""Documents, in memory or on disk, from which PyTorch's loaders take batches by row."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from torch.utils.data import Dataset
 from laconic.arrays import Int64s
 from laconic.batching.batch import Batch, as_labels, bag_of, collate
 from laconic.batching.grammar_dropout import expand_at_random
-from laconic.batching.sampler import Numbers
+from laconic.batching.sampler import Numbers, RowGroups
 from laconic.corpus import Corpus
+from laconic.corpus.stored import StoredGrammars
 from laconic.errors import InputError
 from laconic.grammar import Grammars
 from laconic.ngrams.hashed import HashedCounter
@@ -25,7 +26,7 @@ from laconic.show import how_many
 
 
 class GrammarDataset(Dataset[Batch]):
-    """Documents in memory, made into batches by row.
+    """Documents, in memory or streamed from StoredGrammars, made into batches by row.
 
     Labels are as in collate. A corpus gives its own where they are numbers and none are passed; its
     class names are left alone, because training numbers them: pass the numbers. Raises ValueError
@@ -49,7 +50,7 @@ class GrammarDataset(Dataset[Batch]):
 
     def __init__(
         self,
-        source: Grammars | Corpus,
+        source: Grammars | StoredGrammars | Corpus,
         labels: Numbers | None = None,
         *,
         rows: Numbers | None = None,
@@ -62,7 +63,7 @@ class GrammarDataset(Dataset[Batch]):
         if isinstance(source, Corpus):
             labels = _numbers_of(source) if labels is None else labels
             source = source.grammars
-        if not isinstance(source, Grammars):
+        if not isinstance(source, Grammars | StoredGrammars):
             raise TypeError(f"a dataset is of Grammars or a Corpus, not {type(source).__name__}")
         self.grammars = source
         self.rows: Int64s = np.arange(len(source)) if rows is None else np.asarray(rows, np.int64)
@@ -85,6 +86,14 @@ class GrammarDataset(Dataset[Batch]):
     def sequence_lengths(self) -> Int64s:
         """The symbols of each document's sequence, int64 [N]: what LengthSampler wants."""
         return np.diff(self.grammars.sequence_offsets)[self.rows]
+
+    @property
+    def row_groups(self) -> RowGroups | None:
+        """How its documents lie on disk, which LengthSampler wants, too; None in memory."""
+        if isinstance(self.grammars, Grammars):
+            return None
+        starts = np.searchsorted(self.rows, self.grammars.starts)
+        return RowGroups(starts, self.grammars.sizes, self.grammars.buffer)
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,22 @@ from laconic.errors import InputError
 from laconic.show import how_many
 
 Numbers: TypeAlias = npt.ArrayLike | Tensor
+
+
+class RowGroups(NamedTuple):
+    """How documents lie on disk, and how much of that is held in memory at a time."""
+
+    starts: Int64s
+    """int64 [G + 1]: documents starts[g]..starts[g + 1]-1 are in row group g."""
+    sizes: Int64s
+    """int64 [G]: the bytes of each."""
+    buffer: int
+    """Bytes that are held at a time."""
+
+    def rows(self, numbers: list[int]) -> Int64s:
+        """Return the documents of some row groups, ascending."""
+        ranges = [np.arange(self.starts[n], self.starts[n + 1]) for n in sorted(numbers)]
+        return np.concatenate(ranges)
 
 
 class LengthSampler(Sampler[list[int]]):
@@ -40,6 +56,11 @@ class LengthSampler(Sampler[list[int]]):
     If N is no multiple of `processes`, one of them must take two documents at once, even if
     batch_size is 1, or if no two are within the budget; then they are of the shortest.
 
+    With `row_groups`, which are more than their buffer holds, these come in random order, too: as
+    many as it holds make the first batches, as if there were no others, then the next ones, and so
+    on. `documents` are then those of the first row groups, and epochs differ by a few batches.
+    In which order documents come does not depend on `processes`, if batches are as large in sum.
+
     Iterating again gives the same batches until set_epoch is called. O(N log N) per epoch. Raises
     ValueError for arguments outside their range.
 
@@ -62,6 +83,7 @@ class LengthSampler(Sampler[list[int]]):
         rank: int = 0,
         processes: int = 1,
         documents: int | None = None,
+        row_groups: RowGroups | None = None,
     ) -> None:
         self.lengths = _checked(lengths)
         total = len(self.lengths)
@@ -83,6 +105,7 @@ class LengthSampler(Sampler[list[int]]):
         self.batch_size, self.budget = batch_size, budget
         self.shuffle, self.jitter, self.seed = shuffle, jitter, seed
         self.rank, self.processes, self.documents = rank, processes, documents
+        self.row_groups = row_groups
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int, start: int = 0) -> None:
@@ -92,7 +115,48 @@ class LengthSampler(Sampler[list[int]]):
         workers ask the sampler for batches ahead of that. ValueError for more than there are.
         """
         rng = np.random.default_rng([self.seed, epoch])
-        order = rng.permutation(len(self.lengths))[: self.documents]
+        orders: list[Int64s] = []
+        batches: list[Int64s] = []
+        taken = 0
+        for rows in self._buffers(rng):
+            left = None if self.documents is None else self.documents - taken
+            if left is not None and left < self.processes:
+                break  # some process would have none
+            order, ranges = self._batched(rows, left, rng)
+            orders.append(order)
+            batches.append(ranges + taken)
+            taken += len(order)
+        ranges = np.concatenate(batches)
+        if not 0 <= start <= len(ranges):
+            raise InputError(f"start must be from 0 to the {len(ranges)} batches, not {start}")
+        self._order, self._ranges = np.concatenate(orders), ranges
+        self.epoch, self.start = epoch, start
+
+    def _buffers(self, rng: np.random.Generator) -> Iterator[Int64s]:
+        """Yield the rows of documents that are in memory together, ascending."""
+        groups = self.row_groups
+        if groups is None or groups.sizes.sum() <= groups.buffer:
+            yield np.arange(len(self.lengths))
+            return
+        sizes, counts = groups.sizes.tolist(), np.diff(groups.starts).tolist()
+        order = rng.permutation(len(sizes)) if self.shuffle else np.arange(len(sizes))
+        held: list[int] = []
+        size, here, rest = 0, 0, len(self.lengths)
+        for number in order.tolist():
+            full = size + sizes[number] > groups.buffer
+            # No process may be without a document, here or in what remains.
+            if full and here >= self.processes and rest - here >= self.processes:
+                yield groups.rows(held)
+                held, size, here, rest = [], 0, 0, rest - here
+            held.append(number)
+            size, here = size + sizes[number], here + counts[number]
+        yield groups.rows(held)
+
+    def _batched(
+        self, rows: Int64s, documents: int | None, rng: np.random.Generator
+    ) -> tuple[Int64s, Int64s]:
+        """Return rows in the order of batches of similar length, and where each begins and ends."""
+        order = rows[rng.permutation(len(rows))[:documents]]
         if not self.shuffle:
             order.sort()
         lengths, jitter = self.lengths[order], self.jitter if self.shuffle else 0.0
@@ -104,11 +168,8 @@ class LengthSampler(Sampler[list[int]]):
         else:
             cuts = self._greedy_cuts(caps, self.budget)
         ranges = np.stack([cuts[:-1], cuts[1:]], axis=1)
-        if not 0 <= start <= len(ranges):
-            raise InputError(f"start must be from 0 to the {len(ranges)} batches, not {start}")
-        self._order = order[np.argsort(keys, kind="stable")]
-        self._ranges = rng.permutation(ranges) if self.shuffle else ranges
-        self.epoch, self.start = epoch, start
+        ordered = order[np.argsort(keys, kind="stable")]
+        return ordered, rng.permutation(ranges) if self.shuffle else ranges
 
     def __len__(self) -> int:
         """The number of batches of the whole epoch, for this process."""

@@ -64,17 +64,19 @@ def _figures(
     from laconic.training.accelerator import accelerator_for
     from laconic.training.holdout import labelled_dataset, targets_of
     from laconic.training.run import Run
+    from laconic.training.streaming import with_stream
     from laconic.training.validation import forward_pass
 
     run, corpus = Run.open(folder), Corpus.open(path)
-    config = replace(run.config, device=device, trackers=())
+    config = replace(run.config, device=device, trackers=(), stream=None)
     if batch_size is not None:
         config = replace(config, batch_size=batch_size)
     if not len(corpus):
         raise InputError(f"{path} has no documents")
     try:
         corpus.check_like(run.codec, run.alphabet)
-        dataset, task = labelled_dataset(corpus, run.task, run.task.name)
+        buffer = with_stream(config, [corpus]).buffer_bytes
+        dataset, task = labelled_dataset(corpus, run.task, run.task.name, buffer)
     except InputError as error:
         raise InputError(error.reason, file=str(path), document=error.document) from None
     model = run.model(str(accelerator_for(config, None).device))

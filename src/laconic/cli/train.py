@@ -31,7 +31,8 @@ def _flags() -> type[Any]:
     hints, flags = get_type_hints(TrainingConfig), []
     for each in sorted(fields(TrainingConfig), key=lambda each: each.name != "preset"):
         usual = "" if each.default in (None, ()) else f" [default: {each.default}]"
-        told = Parameter(help=each.metadata["help"] + usual, show_default=False)
+        text, opposite = each.metadata["help"] + usual, each.metadata["opposite"]
+        told = Parameter(help=text, show_default=False, negative=opposite)
         flags.append((each.name, Annotated[hints[each.name] | None, told], field(default=None)))
     return make_dataclass("Flags", flags, frozen=True, namespace={"__module__": __name__})
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from laconic.alphabet import Alphabet, Document, as_alphabet
-from laconic.arrays import arrow_integers, row_numbers
+from laconic.arrays import Int64s, arrow_integers, by_group, row_numbers
 from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many, processors
 from laconic.corpus.compact import check_compact, learn_model
 from laconic.corpus.parquet import CorpusFile, CorpusWriter, RowGroup
@@ -26,6 +26,7 @@ from laconic.corpus.schema import (
     CorpusError,
     errors_in,
     grammars_from,
+    shared_values,
     table_of,
 )
 from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
@@ -44,7 +45,7 @@ class _Table:
     place: tuple[str | None, int] = None, 0
 
     def __init__(self, table: pa.Table) -> None:
-        self.table, self.rows = table, table.num_rows
+        self.table, self.rows, self.size = table, table.num_rows, table.nbytes
 
     def load(self, columns: Sequence[str] | None) -> pa.Table:
         return self.table if columns is None else self.table.select(columns)
@@ -177,7 +178,10 @@ class Corpus:
         """The label of each document; ValueError if the corpus has no label column."""
         if self.about.label is None or self.about.label not in self.schema.names:
             raise InputError("this corpus has no labels; name a label column when compressing")
-        return list(self.column(self.about.label).to_pylist())
+        labels: list[Any] = []
+        for chunk in self.column(self.about.label).chunks:
+            labels += shared_values(chunk)
+        return labels
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -192,6 +196,26 @@ class Corpus:
         return (
             Grammars.concatenate(parts) if parts else Grammars(self.alphabet.size, [], [0], [], [0])
         )
+
+    @property
+    def group_starts(self) -> Int64s:
+        """The first document of each row group, and the number of all, int64 [G + 1]."""
+        return self._starts
+
+    def group(self, number: int) -> Grammars:
+        """Return the grammars of one row group, checked."""
+        return self._checked(number, self._pieces[number].load(GRAMMAR_COLUMNS.names))
+
+    def estimated_bytes(self) -> int:
+        """Return about how many bytes all grammars take in memory, by those of the largest group.
+
+        Little is read for that: what a file says of its sizes is not how much it unpacks to.
+        """
+        sizes = [piece.size for piece in self._pieces]
+        if not sizes:
+            return 0
+        largest = int(np.argmax(sizes))
+        return self.group(largest).nbytes * sum(sizes) // max(1, sizes[largest])
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column; KeyError if there is none of that name."""
@@ -216,11 +240,9 @@ class Corpus:
                 raise IndexError(f"a mask of shape {wanted.shape} for {len(self)} documents")
             wanted = np.flatnonzero(wanted)
         wanted = row_numbers(wanted, len(self))
-        pieces = np.searchsorted(self._starts, wanted, side="right") - 1
         tables, order = [], []
-        for number in np.unique(pieces).tolist():
-            here = np.flatnonzero(pieces == number)
-            tables.append(self._pieces[number].load(None).take(wanted[here] - self._starts[number]))
+        for number, here, within in by_group(self._starts, wanted):
+            tables.append(self._pieces[number].load(None).take(within))
             order.append(here)
         if not tables:
             return self._like_this(self.schema.empty_table())
@@ -363,8 +385,7 @@ class Corpus:
 
     def _grammars(self, number: int) -> Grammars:
         if self._loaded is None or self._loaded[0] != number:
-            table = self._pieces[number].load(GRAMMAR_COLUMNS.names)
-            self._loaded = number, self._checked(number, table)
+            self._loaded = number, self.group(number)
         return self._loaded[1]
 
     def _checked(self, number: int, table: pa.Table) -> Grammars:

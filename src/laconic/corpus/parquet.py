@@ -44,6 +44,11 @@ class RowGroup:
     rows: int
     first: int  # document of the file
 
+    @property
+    def size(self) -> int:
+        """The bytes of its columns as they are encoded, before they are compressed."""
+        return self.file.stated_size(self.number)
+
     def load(self, columns: Sequence[str] | None) -> pa.Table:
         """Return these columns, or all."""
         return self.file.read(self.number, columns)
@@ -99,8 +104,7 @@ class CorpusFile:
             return self._read(number, columns)
 
     def _read(self, number: int, columns: Sequence[str] | None) -> pa.Table:
-        # Not the sum over its columns: pyarrow aborts there if statistics are damaged.
-        size = self._footer.row_group(number).total_byte_size
+        size = self.stated_size(number)
         if size > self.limit or size < 0:
             raise CorpusError(
                 f"row group {number} would take {size} bytes, more than the limit of {self.limit}"
@@ -128,6 +132,11 @@ class CorpusFile:
                 f"row group {number} has {table.num_rows} documents, not {self.row_counts[number]}"
             )
         return table if columns is None else table.select(columns)
+
+    def stated_size(self, number: int) -> int:
+        """Return the bytes that a row group is said to take, before it is compressed."""
+        # Not the sum over its columns: pyarrow aborts there if statistics are damaged.
+        return int(self._footer.row_group(number).total_byte_size)
 
     def pieces(self) -> list[RowGroup]:
         """Return the row groups, in order."""

@@ -302,6 +302,15 @@ def one_array(table: pa.Table, name: str) -> pa.Array:
     return array
 
 
+def shared_values(column: pa.Array) -> list[Any]:
+    """Return a column as Python's values; equal texts are one object, so that many take little."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return list(column.to_pylist())
+    coded = column.dictionary_encode()
+    values = [*coded.dictionary.to_pylist(), None]
+    return [values[place] for place in coded.indices.fill_null(len(values) - 1).to_numpy()]
+
+
 def _flat(table: pa.Table, name: str) -> tuple[pa.Array, Int64s]:
     lists = one_array(table, name)
     offsets = np.zeros(len(lists) + 1, np.int64)

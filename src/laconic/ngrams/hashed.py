@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -131,7 +132,16 @@ class HashedCounter:
             yield int(found.columns[k]), CountedText(terminals, int(found.occurrences[k]))
 
 
-def portions(grammars: Grammars, rows: Int64s) -> Iterator[Int64s]:
+class _Laid(Protocol):
+    """Grammars laid end to end, in memory or elsewhere."""
+
+    @property
+    def rule_offsets(self) -> Int64s: ...
+    @property
+    def sequence_offsets(self) -> Int64s: ...
+
+
+def portions(grammars: _Laid, rows: Int64s) -> Iterator[Int64s]:
     """Yield rows of documents, some at a time, so that their counts take little memory.
 
     Each time they have at most about a million rules and symbols, or are one document.

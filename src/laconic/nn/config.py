@@ -34,16 +34,23 @@ class ModelError(InputError):
 
 
 def setting(
-    default: Any, text: str, least: float | None = None, most: float | None = None, **open_ends: int
+    default: Any,
+    text: str,
+    least: float | None = None,
+    most: float | None = None,
+    *,
+    opposite: str | None = None,
+    **open_ends: int,
 ) -> Any:
     """Declare a setting, as a field of a dataclass: its default, help and range.
 
-    `open_ends` are `above` and `below`, which are not in the range. Flags, TOML files, estimators'
+    `open_ends` are `above` and `below`, which are not in the range. `opposite` is the flag of what
+    is not so, by default --no- and the name. Flags, TOML files, estimators'
     parameters and what files keep follow from the declaration.
     """
     ends = {"least": least, **open_ends, "most": most}
     given = {name: end for name, end in ends.items() if end is not None}
-    return field(default=default, metadata={"help": text, "ends": given})
+    return field(default=default, metadata={"help": text, "ends": given, "opposite": opposite})
 
 
 # Only those that inherit the fields are made: three methods fewer take a third of the time.

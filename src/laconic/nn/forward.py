@@ -91,10 +91,15 @@ class ForwardPass:
         cuda = device.type == "cuda"
         lengths, share = dataset.sequence_lengths, {"rank": rank, "processes": processes}
         sampler = LengthSampler(
-            lengths, self.batch_size, budget=self.budget, shuffle=False, **share
+            lengths,
+            self.batch_size,
+            budget=self.budget,
+            shuffle=False,
+            row_groups=dataset.row_groups,
+            **share,
         )
         # The largest first: what it needs, as memory and graphs, then serves all others.
-        order = list(sampler)[:: -1 if cuda else 1]
+        order = list(sampler)[::-1] if cuda else sampler
         if self.threads:
             dataset = dataset.changed(threads=1)
         made = batches(dataset, order, threads=self.threads or None, pin_memory=cuda)

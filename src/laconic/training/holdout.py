@@ -10,6 +10,7 @@ import numpy.typing as npt
 from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
+from laconic.corpus.stored import StoredGrammars
 from laconic.tasks import LabelError, Task, task_of
 from laconic.training.settings import TrainingConfig
 
@@ -31,9 +32,9 @@ def divide(
     config: TrainingConfig,
 ) -> Divided:
     """Hold out documents of the source, unless `valid` has others that validate."""
-    dataset, task = labelled_dataset(source, task, config.task)
+    dataset, task = labelled_dataset(source, task, config.task, config.buffer_bytes)
     if valid is not None:
-        validation, _ = labelled_dataset(valid, task, config.task)
+        validation, _ = labelled_dataset(valid, task, config.task, config.buffer_bytes)
         if validation.grammars.alphabet_size != dataset.grammars.alphabet_size:
             raise LabelError("the validation's alphabet is not the training's; compress it alike")
         return Divided(dataset, validation, task, np.arange(len(dataset)))
@@ -43,16 +44,20 @@ def divide(
 
 
 def labelled_dataset(
-    source: Corpus | GrammarDataset, task: Task | None, name: str
+    source: Corpus | GrammarDataset, task: Task | None, name: str, buffer: int | None = None
 ) -> tuple[GrammarDataset, Task]:
     """Return a source of documents with its labels as numbers, and the task that they set.
 
-    Without `task`, a corpus's own labels set the one of this name. LabelError if they cannot.
+    Without `task`, a corpus's own labels set the one of this name. LabelError if they cannot. With
+    `buffer`, a corpus's grammars stay on disk, and so many bytes of them are held at a time.
     """
     if isinstance(source, Corpus):
         values = source.labels
         task = task_of(values, name) if task is None else task
-        return GrammarDataset(source, task.numbers(values)), task
+        numbers = task.numbers(values)
+        del values
+        grammars = source.grammars if buffer is None else StoredGrammars(source, buffer)
+        return GrammarDataset(grammars, numbers), task
     if task is None:
         raise TypeError("pass task=…, which says what the dataset's numbers mean")
     return source, task

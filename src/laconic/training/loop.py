@@ -31,6 +31,8 @@ with needs("training", "train"):
     from laconic.training.accelerator import accelerator_for
     from laconic.training.gradients import gradients_of
     from laconic.training.recorder import Recorder
+    from laconic.training.run import Run
+    from laconic.training.streaming import with_stream
     from laconic.training.validation import forward_pass, validate
 
 _CHECK_EVERY = 50  # steps after which a GPU is asked for its losses
@@ -81,6 +83,13 @@ def train(
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     device, processes = accelerator.device, accelerator.num_processes
     cuda = device.type == "cuda"
+    if resume and folder is not None and (folder / "config.json").exists():
+        # What was chosen then is kept, however much memory is free now.
+        chosen = Run.open(folder).config.stream if config.stream is None else config.stream
+        config = replace(config, stream=chosen)
+    else:
+        corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
+        config = with_stream(config, corpora, accelerator)
     training, validation, task, rows = divide(source, valid, task, config)
     with (
         torch.random.fork_rng(devices=[device] if cuda else []),
@@ -106,6 +115,7 @@ def train(
             rank=accelerator.process_index,
             processes=processes,
             documents=_fewer(config.documents_per_epoch, len(training)),
+            row_groups=training.row_groups,
         )
         loader = batches(training, sampler, config.workers, pin_memory=cuda, seed=config.seed)
         by_class = None
@@ -142,7 +152,8 @@ def train(
             started, known = time.perf_counter(), at.documents
             model.train()
             for group in _groups(loader, config.accumulate):
-                rate = learning_rate(config, at.step, steps)
+                # As if all epochs had as many steps: streamed, they differ a little.
+                rate = learning_rate(config, epoch * steps + at.batch // config.accumulate, steps)
                 for settings in optimizer.param_groups:
                     settings["lr"] = rate
                 loss_sum, count = gradients(group)

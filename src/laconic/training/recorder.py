@@ -23,6 +23,7 @@ from torch import Tensor
 import laconic
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
+from laconic.corpus.stored import StoredGrammars
 from laconic.files import append_line, sweep
 from laconic.nn import GrammarModel
 from laconic.tasks import Task
@@ -244,8 +245,8 @@ def _about(
         "corpus": {
             "documents": len(grammars),
             "letters": int(grammars.expanded_lengths.sum()),
-            "symbols": len(grammars.sequence),
-            "rules": len(grammars.rules),
+            "symbols": int(grammars.sequence_offsets[-1]),
+            "rules": int(grammars.rule_offsets[-1]),
             "classes": counted,
             "training": len(training),
             "validation": len(validation) if validation else 0,
@@ -271,13 +272,11 @@ def _fingerprint(parts: list[GrammarDataset]) -> str:
     digest = hashlib.sha256()
     for part in parts:
         grammars = part.grammars
-        for array in (
-            grammars.rules,
-            grammars.rule_offsets,
-            grammars.sequence,
-            grammars.sequence_offsets,
-            part.rows,
-            targets_of(part),
-        ):
+        if isinstance(grammars, StoredGrammars):
+            arrays: list[Any] = [np.frombuffer(grammars.digest, np.uint8)]
+        else:
+            names = ("rules", "rule_offsets", "sequence", "sequence_offsets")
+            arrays = [getattr(grammars, name) for name in names]
+        for array in (*arrays, part.rows, targets_of(part)):
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()

@@ -90,12 +90,25 @@ class TrainingConfig(TrainingSettings):
     epochs: int = setting(10, "How often to go through the documents.", 1, _MANY)
     seed: int = setting(0, "Of every random choice.", 0, (1 << 63) - 1)
     checkpoint_minutes: float = setting(5.0, "Between checkpoints, besides that of every epoch.", 0)
+    stream: bool | None = setting(
+        None,
+        "Read documents from disk when needed; default: if they take a third of free memory.",
+        opposite="--in-memory",
+    )
+    buffer: float = setting(
+        256.0, "MB of streamed documents that are shuffled at a time.", above=0, most=_MANY
+    )
     trackers: tuple[str, ...] = setting((), "tensorboard, wandb, …: see Accelerate's trackers.")
 
     def __post_init__(self) -> None:
         check_settings(self, ConfigError)
         if self.task not in (names := ("auto", *TASKS)):
             raise ConfigError(f"task must be one of {', '.join(names)}, not {self.task!r}")
+
+    @property
+    def buffer_bytes(self) -> int | None:
+        """How many bytes of grammars are held at a time; None: all."""
+        return round(self.buffer * 2**20) if self.stream else None
 
     def model_config(self, alphabet_size: int, outputs: int, task: str) -> ModelConfig:
         """Return the settings of the model, for such documents and labels."""

@@ -1,0 +1,50 @@
+"""Whether documents fit into memory, or are streamed from disk while a model is trained."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil  # Accelerate needs it, too
+import torch
+from accelerate import Accelerator
+
+from laconic.corpus import Corpus
+from laconic.training.settings import TrainingConfig
+
+_SHARE = 3  # of free memory, one in so many is for grammars
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
+
+
+def with_stream(
+    config: TrainingConfig, corpora: Sequence[Corpus], accelerator: Accelerator | None = None
+) -> TrainingConfig:
+    """Return settings that say whether to stream, the same in all processes.
+
+    Unless that was said, corpora are streamed whose grammars take more than a third of free memory,
+    which the processes of this machine share.
+    """
+    if config.stream is not None or not corpora:
+        return config
+    needed = sum(corpus.estimated_bytes() for corpus in corpora)
+    stream = needed * int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > free_memory() // _SHARE
+    if accelerator is not None and accelerator.num_processes > 1:
+        vote = torch.tensor([float(stream)], device=accelerator.device)
+        stream = bool(accelerator.reduce(vote, "sum").item())
+    return replace(config, stream=stream)
+
+
+def free_memory() -> int:
+    """Return the bytes that are free on this machine, and in this process's container."""
+    free = int(psutil.virtual_memory().available)
+    with suppress(OSError, ValueError, KeyError):  # without a limit it says "max"
+        limit, used = (
+            int((_CONTROL_GROUP / f"memory.{n}").read_text()) for n in ("max", "current")
+        )
+        lines = (_CONTROL_GROUP / "memory.stat").read_text().splitlines()
+        cached = int(dict(line.split() for line in lines)["inactive_file"])
+        free = min(free, max(0, limit - used + cached))
+    return free
