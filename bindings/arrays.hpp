@@ -72,6 +72,18 @@ inline SymbolPairs field_of_pairs(Buffer<Symbol>&& values) {
     return held_by_numpy<SymbolPairs>(handed_over<SymbolPairs>(std::move(values), 2));
 }
 
+// Calls work(text) with terminals of their own width.
+template <class Work>
+auto with_terminals(const Terminals& text, Work work) {
+    const auto as = [&]<class Terminal>(Terminal) {
+        return work(std::span(static_cast<const Terminal*>(text.data()), text.shape(0)));
+    };
+    if (text.dtype() == nb::dtype<std::uint8_t>()) return as(std::uint8_t{});
+    if (text.dtype() == nb::dtype<std::uint16_t>()) return as(std::uint16_t{});
+    if (text.dtype() == nb::dtype<std::int32_t>()) return as(std::int32_t{});
+    throw nb::type_error("terminals must be uint8, uint16 or int32");
+}
+
 // Every call whose time grows with its arrays works in here, so that other Python threads go on.
 template <class Work>
 auto without_gil(Work work) {
@@ -119,6 +131,7 @@ struct Grammars {
     }
 };
 
+void bind_rulebook(nb::module_& m);
 void bind_grammars(nb::module_& m);
 void bind_files(nb::module_& m);
 void bind_forest(nb::module_& m);

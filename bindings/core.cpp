@@ -21,6 +21,7 @@ void translate(const std::exception_ptr& thrown, void*) {
 NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // what Python still holds when it ends, such as caches, is no leak
     nb::register_exception_translator(translate);
+    bind_rulebook(m);
     bind_grammars(m);
     bind_files(m);
     bind_forest(m);

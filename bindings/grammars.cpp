@@ -1,6 +1,9 @@
 // Grammars for Python: how they are made, and what can be asked of them.
+#include <nanobind/stl/shared_ptr.h>
+
 #include "arrays.hpp"
 #include "batch.hpp"
+#include "rulebook.hpp"
 
 namespace laconic {
 namespace {
@@ -118,23 +121,18 @@ void bind_grammars(nb::module_& m) {
         "compress_many",
         [](const Terminals& text, const Array<std::int64_t>& offsets, Symbol alphabet_size, const std::string& codec,
            std::uint32_t min_count, std::uint32_t max_rules, std::uint32_t max_expansion, bool letters_known,
-           unsigned threads) {
+           std::shared_ptr<Rulebook> rulebook, unsigned threads) {
             const CodecOptions options{{min_count, max_rules, max_expansion},
                                        letters_known ? LzdLetters::known : LzdLetters::seen};
             const Codec& chosen = codec_named(codec);
-            const auto compress_as = [&]<class Terminal>(Terminal) {
-                const auto* const data = static_cast<const Terminal*>(text.data());
-                return compress_text(
-                    std::span(data, text.shape(0)), offsets, alphabet_size, [&] { return chosen.make(options); },
-                    threads);
+            const auto make = [&] {
+                return rulebook ? under_rulebook(rulebook, chosen.make(options)) : chosen.make(options);
             };
-            if (text.dtype() == nb::dtype<std::uint8_t>()) return compress_as(std::uint8_t{});
-            if (text.dtype() == nb::dtype<std::uint16_t>()) return compress_as(std::uint16_t{});
-            if (text.dtype() == nb::dtype<std::int32_t>()) return compress_as(std::int32_t{});
-            throw nb::type_error("terminals must be uint8, uint16 or int32");
+            return with_terminals(
+                text, [&](auto terminals) { return compress_text(terminals, offsets, alphabet_size, make, threads); });
         },
         "text"_a, "offsets"_a, "alphabet_size"_a, "codec"_a, "min_count"_a, "max_rules"_a, "max_expansion"_a,
-        "letters_known"_a, "threads"_a);
+        "letters_known"_a, "rulebook"_a.none(), "threads"_a);
 }
 
 }  // namespace laconic

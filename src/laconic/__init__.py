@@ -15,6 +15,7 @@ from laconic.alphabet import Alphabet
 from laconic.codecs import Codec, compress, compress_many
 from laconic.errors import AlphabetError, GrammarError
 from laconic.grammar import Grammar, Grammars
+from laconic.rulebook import Rulebook
 
 if TYPE_CHECKING:
     from laconic.corpus import Corpus, CorpusError
@@ -33,6 +34,7 @@ __all__ = [
     "GrammarRegressor",
     "GrammarVectorizer",
     "Grammars",
+    "Rulebook",
     "compress",
     "compress_many",
     "samples",

@@ -8,6 +8,24 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+class Rulebook:
+    """Shared rules, ready to parse with; laconic.Rulebook has more to say of them."""
+
+    def __init__(
+        self, alphabet_size: int, rules: NDArray[numpy.int32], kinds: NDArray[numpy.uint8]
+    ) -> None: ...
+
+def learn_rules(
+    text: NDArray[numpy.integer[Any]],
+    offsets: NDArray[numpy.int64],
+    alphabet_size: int,
+    kinds: NDArray[numpy.uint8],
+    max_rules: int,
+    min_documents: int,
+    max_expansion: int,
+    threads: int,
+) -> NDArray[numpy.int32]: ...
+
 class Grammar:
     """One grammar. Its arrays are trusted once check() has passed."""
 
@@ -58,6 +76,7 @@ def compress_many(
     max_rules: int,
     max_expansion: int,
     letters_known: bool,
+    rulebook: Rulebook | None,
     threads: int,
 ) -> Grammars: ...
 

@@ -61,6 +61,11 @@ def by_group(starts: Int64s, rows: Int64s) -> Iterator[tuple[int, Int64s, Int64s
         yield number, here, rows[here] - starts[number]
 
 
+def is_integer(value: object) -> bool:
+    """Return whether a value is an integer, Python's or NumPy's; True and False are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def alphabet_size_of(alphabet_size: object) -> int:
     """Return the size as int; GrammarError unless it is an integer from 1 to 2^31 - 1."""
     if isinstance(alphabet_size, (int, np.integer)) and not isinstance(alphabet_size, bool):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
@@ -12,9 +11,10 @@ import numpy.typing as npt
 
 from laconic import _core
 from laconic.alphabet import BYTES_LIKE, Alphabet, Document, Symbols, as_alphabet
-from laconic.arrays import alphabet_size_of
+from laconic.arrays import alphabet_size_of, is_integer
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammar, Grammars, grammars_of
+from laconic.threads import threads_of
 
 CODECS: Mapping[str, Sequence[str]] = _core.CODECS
 """The options that each codec takes, by its name; core/codecs.cpp lists them."""
@@ -24,7 +24,6 @@ else:
     CodecName = Literal[tuple(CODECS)]
 _TEXT = (str, *BYTES_LIKE)
 _NO_LIMIT = 0xFFFFFFFF
-_MOST_THREADS = 4096
 
 
 class Options(TypedDict, total=False):
@@ -68,7 +67,7 @@ class Codec:
             value = getattr(self, option)
             if value is None and option != "min_count":
                 continue
-            if not _is_integer(value) or value < least:
+            if not is_integer(value) or value < least:
                 raise InputError(f"{option} must be an integer of at least {least}, not {value!r}")
         if self.letters not in ("known", "seen"):
             raise InputError(f'letters must be "known" or "seen", not {self.letters!r}')
@@ -163,6 +162,7 @@ def compress_symbols(
         _NO_LIMIT if codec.max_rules is None else min(codec.max_rules, _NO_LIMIT),
         _NO_LIMIT if codec.max_expansion is None else min(codec.max_expansion, _NO_LIMIT),
         codec.letters == "known",
+        None,
         threads,
     )
     return grammars_of(made)
@@ -218,24 +218,3 @@ def _alphabet_size(symbols: Symbols, alphabet_size: int | None, alphabet: str | 
     if largest >= (1 << 31) - 1:
         raise GrammarError(f"terminal {largest} leaves no room for rules")
     return max(1, largest + 1)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def threads_of(threads: int | None) -> int:
-    """Return how many threads are meant, None for one per processor; InputError if too many."""
-    if threads is None:
-        return processors()
-    if not _is_integer(threads) or not 1 <= threads <= _MOST_THREADS:
-        raise InputError(f"threads must be an integer from 1 to {_MOST_THREADS}, not {threads!r}")
-    return int(threads)
-
-
-def processors() -> int:
-    """Return the number of processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1

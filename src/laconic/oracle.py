@@ -75,6 +75,79 @@ def _replace(sequence: list[int], pair: Pair, symbol: int) -> list[int]:
     return replaced
 
 
+def learn(
+    documents: Sequence[Sequence[int]],
+    alphabet_size: int,
+    rules: int,
+    min_documents: int = 2,
+    max_expansion: int | None = None,
+    kinds: Sequence[str] | None = None,
+) -> Rules:
+    """The rules of a rulebook: Re-Pair of all documents at once, pairs never across words.
+
+    A pair is replaced if it occurs twice, in `min_documents` documents. Ties as in `repair`, as if
+    the documents were read one after the other.
+
+    >>> learn([[0, 1, 2], [0, 1, 0, 1], [1, 2]], 3, rules=9, min_documents=2)
+    [(0, 1)]
+    """
+    pieces = [
+        (number, word) for number, text in enumerate(documents) for word in words(text, kinds)
+    ]
+    found = Rules()
+    lengths = [1] * alphabet_size
+    order: dict[Pair, int] = {}
+    while len(found) < rules:
+        counts: Counter[Pair] = Counter()
+        places: dict[Pair, set[int]] = {}
+        for number, word in pieces:
+            for pair, count in _count_pairs(word).items():
+                order.setdefault(pair, len(order))
+                counts[pair] += count
+                places.setdefault(pair, set()).add(number)
+        allowed = [
+            pair
+            for pair, count in counts.items()
+            if count >= 2
+            and len(places[pair]) >= min_documents
+            and (max_expansion is None or lengths[pair[0]] + lengths[pair[1]] <= max_expansion)
+        ]
+        if not allowed:
+            break
+        best = max(allowed, key=lambda pair: (counts[pair], -order[pair]))
+        pieces = [(n, _replace(word, best, alphabet_size + len(found))) for n, word in pieces]
+        found.append(best)
+        lengths.append(lengths[best[0]] + lengths[best[1]])
+    return found
+
+
+def parse(
+    document: Sequence[int], rules: Rules, alphabet_size: int, kinds: Sequence[str] | None = None
+) -> list[int]:
+    """What the rules of a rulebook leave of a document: each is applied everywhere, in order.
+
+    >>> parse([0, 1, 2, 0, 1], [(0, 1), (3, 2)], 3)
+    [4, 3]
+    """
+    pieces = words(document, kinds)
+    for k, rule in enumerate(rules):
+        pieces = [_replace(word, rule, alphabet_size + k) for word in pieces]
+    return [symbol for word in pieces for symbol in word]
+
+
+def words(document: Sequence[int], kinds: Sequence[str] | None) -> list[list[int]]:
+    """The words of a document, by the kind of each terminal: s(pace), b(lank), l(etter), m(ark).
+
+    >>> words([ord(c) for c in "it's  a"], ["l" if chr(i).isalpha() else "mb"[i == 32] for i in range(128)])
+    [[105, 116], [39], [115], [32], [32, 97]]
+    """  # noqa: E501
+    if kinds is None:
+        return [list(document)]
+    spelled = "".join(kinds[terminal] for terminal in document)
+    found = re.finditer(r"b?l+|b?m+|[sb]+(?=b[lm])|[sb]+", spelled)
+    return [list(document[word.start() : word.end()]) for word in found]
+
+
 def lz78(document: Sequence[int], alphabet_size: int) -> tuple[Rules, list[int]]:
     """LZ78 in its compact form: each phrase is the longest phrase so far and one terminal more.
 

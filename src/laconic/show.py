@@ -10,7 +10,9 @@ from laconic import _core
 
 if TYPE_CHECKING:
     from laconic.alphabet import Alphabet
+    from laconic.arrays import Int64s
     from laconic.grammar import Grammar
+    from laconic.rulebook import Rulebook
 
 _PREVIEW = 40  # terminals of an expansion that are shown
 _DEEPEST = 40  # level of a tree that is shown
@@ -30,30 +32,49 @@ def print_rules(
 ) -> None:
     """Print up to `rows` rules, those used most first; without an alphabet, as numbers."""
     print(repr(grammar), file=file)
-    shown = max(0, min(rows, len(grammar.rules)))
+    _print_table(grammar, alphabet, grammar.occurrences, rows, file)
+
+
+def print_shared(rulebook: Rulebook, rows: int, file: TextIO | None) -> None:
+    """Print the first `rows` rules of a rulebook."""
+    print(repr(rulebook), file=file)
+    _print_table(rulebook, rulebook.alphabet, None, rows, file)
+
+
+def _print_table(
+    grammar: Grammar | Rulebook,
+    alphabet: Alphabet | None,
+    used: Int64s | None,
+    rows: int,
+    file: TextIO | None,
+) -> None:
+    """Print up to `rows` rules, those used most first if that is known."""
+    count = len(grammar.rules)
+    shown = max(0, min(rows, count))
+    order = np.arange(count) if used is None else np.argsort(-used, kind="stable")
     if shown:
-        table = [["symbol", "used", "length", "rule", "expansion"]]
-        for k in np.argsort(-grammar.occurrences, kind="stable")[:shown].tolist():
+        table = [["symbol", *([] if used is None else ["used"]), "length", "rule", "expansion"]]
+        for k in order[:shown].tolist():
             rule = " ".join(_symbol(s, grammar, alphabet) for s in grammar.rules[k].tolist())
-            numbers = (grammar.alphabet_size + k, grammar.occurrences[k])
-            length = int(grammar.expanded_lengths[k])
-            table.append([*map(str, (*numbers, length)), rule, _expansion(k, grammar, alphabet)])
+            times = [] if used is None else [used[k]]
+            figures = map(str, (grammar.alphabet_size + k, *times, grammar.expanded_lengths[k]))
+            table.append([*figures, rule, _expansion(k, grammar, alphabet)])
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for *figures, rule, expansion in table:
-            line = [word.rjust(width) for word, width in zip(figures, widths, strict=False)]
-            print(*line, rule.ljust(widths[3]), expansion, sep="  ", file=file)
-    if shown < len(grammar.rules):
-        print(f"and {how_many(len(grammar.rules) - shown, 'more rule')}", file=file)
+        for *numbers, rule, expansion in table:
+            line = [word.rjust(width) for word, width in zip(numbers, widths, strict=False)]
+            print(*line, rule.ljust(widths[-2]), expansion, sep="  ", file=file)
+    if shown < count:
+        print(f"and {how_many(count - shown, 'more rule')}", file=file)
 
 
-def _symbol(symbol: int, grammar: Grammar, alphabet: Alphabet | None) -> str:
+def _symbol(symbol: int, grammar: Grammar | Rulebook, alphabet: Alphabet | None) -> str:
     if alphabet is None or symbol >= grammar.alphabet_size:
         return str(symbol)
     letter = alphabet.decode_bytes([symbol]).decode(errors="backslashreplace")
     return letter if letter.isprintable() and not letter.isspace() else repr(letter)
 
 
-def _expansion(k: int, grammar: Grammar, alphabet: Alphabet | None) -> str:
+def _expansion(k: int, grammar: Grammar | Rulebook, alphabet: Alphabet | None) -> str:
     size, lengths = grammar.alphabet_size, grammar.expanded_lengths
     symbol, starts = np.array([size + k], np.int32), np.array([0, lengths[k]], np.int64)
     end = min(int(lengths[k]), _PREVIEW)

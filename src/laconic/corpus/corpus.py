@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from laconic.alphabet import Alphabet, Document, as_alphabet
 from laconic.arrays import Int64s, arrow_integers, by_group, row_numbers
-from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many, processors
+from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many
 from laconic.corpus.compact import check_compact, learn_model
 from laconic.corpus.parquet import CorpusFile, CorpusWriter, RowGroup
 from laconic.corpus.schema import (
@@ -35,6 +35,7 @@ from laconic.files import whole
 from laconic.formats import ReadOptions, at_its_row, read_table
 from laconic.grammar import Grammar, Grammars
 from laconic.show import how_many
+from laconic.threads import processors
 
 _EXPANDED = 1 << 26  # terminals that are expanded at a time
 

@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
 
-from laconic.codecs import processors
 from laconic.corpus.worker import CompressionJob, Result, compress_table
+from laconic.threads import processors
 
 
 class LocalEngine:

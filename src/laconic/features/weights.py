@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from laconic.codecs import processors
 from laconic.ngrams import Counts
+from laconic.threads import processors
 
 _PIECE = 1 << 16  # entries weighed at a time: they stay in the cache
 

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from laconic import _core
 from laconic._core import Counts
 from laconic.arrays import Int32s, Int64s, frozen
-from laconic.codecs import threads_of
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammars
 from laconic.ngrams.spelling import Letters, UInt32s
 from laconic.show import how_many
+from laconic.threads import threads_of
 
 LONGEST = 64  # letters of an n-gram
 

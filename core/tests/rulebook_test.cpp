@@ -1,0 +1,70 @@
+#include "rulebook.hpp"
+
+#include "check.hpp"
+#include "learn.hpp"
+#include "oracles.hpp"
+#include "texts.hpp"
+
+namespace laconic::test {
+namespace {
+
+void do_nothing() {}
+
+Text learned(const std::vector<std::uint8_t>& text, const std::vector<std::int64_t>& offsets, Symbol alphabet_size,
+             const std::vector<WordKind>& kinds, const LearnOptions& options, unsigned threads) {
+    const Buffer<Symbol> rules = learn_rules(std::span<const std::uint8_t>(text), std::span(offsets), alphabet_size,
+                                             std::span(kinds), options, threads, do_nothing);
+    return {rules.begin(), rules.end()};
+}
+
+// Of one document without words, a rulebook is what Re-Pair makes; parsing leaves what Re-Pair left.
+void check_one_document(const Text& text, Symbol alphabet_size, const std::string& input) {
+    const RepairOptions repair{2, 50, 40};
+    const Plain expected = repair_by_definition(text, alphabet_size, repair);
+    const std::vector<std::uint8_t> terminals = as<std::uint8_t>(text);
+    const std::vector<std::int64_t> offsets{0, static_cast<std::int64_t>(text.size())};
+    const Text rules = learned(terminals, offsets, alphabet_size, {}, {50, 1, 40}, 1);
+    CHECK(rules == expected.rules, input);
+    const Rulebook book(alphabet_size, rules, {});
+    Buffer<Symbol> parsed;
+    Parser(book).parse(std::span<const std::uint8_t>(terminals), parsed);
+    CHECK((Text{parsed.begin(), parsed.end()} == expected.sequence), input);
+}
+
+// Cut into documents and words: as many threads as there may be learn the same, and all come back.
+void check_words(const Text& text, Symbol alphabet_size, const std::string& input) {
+    const std::vector<std::uint8_t> terminals = as<std::uint8_t>(text);
+    std::vector<std::int64_t> offsets{0};
+    while (offsets.back() < static_cast<std::int64_t>(text.size()))
+        offsets.push_back(std::min(offsets.back() + 97, static_cast<std::int64_t>(text.size())));
+    std::vector<WordKind> kinds(static_cast<std::size_t>(alphabet_size), WordKind::letter);
+    kinds[0] = WordKind::blank;
+    const Text rules = learned(terminals, offsets, alphabet_size, kinds, {200, 2, 40}, 1);
+    CHECK(learned(terminals, offsets, alphabet_size, kinds, {200, 2, 40}, 3) == rules, input);
+    const auto book = std::make_shared<const Rulebook>(alphabet_size, rules, kinds);
+    const auto compressor = under_rulebook(book, codec_named("none").make({}));
+    Output out;
+    compressor->compress(std::span<const std::uint8_t>(terminals), alphabet_size, out);
+    CHECK(expanded({rules, {out.sequence.begin(), out.sequence.end()}}, alphabet_size) == text, input);
+}
+
+}  // namespace
+}  // namespace laconic::test
+
+int main() {
+    using laconic::GrammarError, laconic::Rulebook, laconic::Symbol;
+    using namespace laconic::test;
+    Random random(18);
+    for (std::uint32_t i = 0; i < 600; ++i) {
+        const auto kind = static_cast<Kind>(i % static_cast<std::uint32_t>(Kind::count));
+        const auto size = static_cast<Symbol>(random.between(2, 6));
+        const Text text = make_text(kind, random, random.below(400), size);
+        const std::string input = std::string(name_of(kind)) + " " + shown(text);
+        check_one_document(text, size, input);
+        check_words(text, size, input);
+    }
+    const Symbol twice[] = {0, 1, 0, 1}, later[] = {0, 2};
+    CHECK_THROWS(Rulebook(2, twice, {}), GrammarError, "rule 1 is rule 0 again");
+    CHECK_THROWS(Rulebook(2, later, {}), GrammarError, "not defined before it");
+    return report("rulebook");
+}
