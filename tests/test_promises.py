@@ -80,6 +80,42 @@ except KeyboardInterrupt:
 """
 
 
+CHANGED = """
+import sys, tempfile, threading, numpy
+from laconic import compress
+a = numpy.zeros(1_000_000, "i4")
+with tempfile.NamedTemporaryFile() as file:
+    if sys.argv[1] == "memmap":
+        file.truncate(a.nbytes)
+        a = numpy.memmap(file.name, "i4", "r+")
+    view = a.view() if sys.argv[1] == "view" else numpy.memmap(file.name, "i4", "r")
+    view.flags.writeable, done = False, threading.Event()
+
+    def change():
+        while not done.wait(0.003):  # long enough for what is there to be checked
+            a[::3] = 2**31 - 2
+            a[:] = numpy.arange(len(a)) & 1
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    for codec in ("lzd", "lz78", "repair") * 8:
+        try:
+            compress(view, codec, alphabet_size=2)
+        except ValueError:
+            pass  # what it saw was no document
+    done.set()
+    changing.join()
+"""
+
+
+@pytest.mark.parametrize("kind", ["view", "memmap"])
+def test_what_others_change_meanwhile_crashes_nothing(kind: str) -> None:
+    """A read-only view says nothing of who may write to the memory behind it."""
+    command = [sys.executable, "-c", CHANGED, kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends itself SIGINT")
 @pytest.mark.parametrize("codec", ["repair", "lzd", "lz78"])
 def test_ctrl_c_stops_one_long_document(codec: str) -> None:

@@ -200,8 +200,9 @@ def _terminals(document: npt.ArrayLike, number: int | None = None) -> Symbols:
     if array.size == 0:
         return np.zeros(0, np.uint8)
     if array.dtype in (np.uint8, np.uint16, np.int32):
-        # Other threads could change what is not ours while the core, without the GIL, trusts it.
-        return array.copy() if array.flags.writeable else np.require(array, requirements=["C", "A"])
+        # Other threads could change what is not ours while the core, without the GIL, trusts it,
+        # also what is read-only here: a view of what is not, a file in memory.
+        return array.copy()
     if int(array.min()) < 0 or int(array.max()) >= 1 << 31:
         raise GrammarError("terminals must be from 0 to 2^31 - 2", document=number)
     return array.astype(np.int32)
