@@ -136,6 +136,10 @@ def folder(text):
         for name in "ab":
             (new / name).write_text(text)
 
+def without_exchange(text):
+    files._exchange = lambda *_: False
+    folder(text)
+
 def together(text):
     with files.together(path) as new:
         for name in "ab":
@@ -179,9 +183,10 @@ for moment in range(100):
         os._exit(0)
     _, status = os.waitpid(child, 0)
     found, left_over = seen(path), len(list(path.parent.rglob(".*.partial")))
-    if moment % 2:
+    if moment % 2 or not found:
         files.sweep(path.parent)
-        assert not list(path.parent.rglob("*.partial"))
+        assert not [*path.parent.rglob("*.partial"), *path.parent.rglob("*.lock")]
+        assert seen(path) or sys.argv[2] == "removed"  # the old one, if there was none
     print(json.dumps([os.waitstatus_to_exitcode(status), found, left_over]))
     if not status:
         break
@@ -195,8 +200,9 @@ for moment in range(100):
     ("operation", "between"),
     [
         ("file", []),
+        ("folder", []),
         # Two renames replace a folder: between them there is none, rather than a mixture.
-        ("folder", [{}]),
+        ("without_exchange", [{}]),
         ("together", [{"a": "new", "b": "old"}]),
         ("removed", []),
     ],
@@ -242,7 +248,8 @@ def test_two_do_not_write_the_same(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("old")
     with somebody_writing(path) as process:
-        with pytest.raises(BlockingIOError, match="another process writes the same; wait for it"):
+        told = f"x is in use: process {process.pid} on .+ writes it; wait until that ends, or cho"
+        with pytest.raises(BlockingIOError, match=told):
             files.write_text(path, "mine")
         files.sweep(tmp_path)  # leaves what is alive
         files.write_text(tmp_path / "y", "mine")
@@ -251,16 +258,30 @@ def test_two_do_not_write_the_same(tmp_path: Path) -> None:
     assert path.read_text() == "half"
     with somebody_writing(path):
         pass
-    assert names(tmp_path) == [".x.partial", ".x.partial/x", "x", "y"]
+    assert names(tmp_path) == [".x.lock", ".x.partial", ".x.partial/x", "x", "y"]
     files.write_text(path, "mine")
     assert path.read_text() == "mine"
     assert names(tmp_path) == ["x", "y"]
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "disk/old").mkdir(parents=True)
+    for name, target in (("file", "disk/x"), ("folder", "disk/old"), ("new", "disk/new")):
+        (tmp_path / name).symlink_to(tmp_path / target)
+    files.write_text(tmp_path / "file", "text")
+    for name in ("folder", "new"):
+        with files.whole(tmp_path / name) as new:
+            new.mkdir()
+            (new / "a").touch()
+    assert names(tmp_path / "disk") == ["new", "new/a", "old", "old/a", "x"]
+    assert all((tmp_path / name).is_symlink() for name in ("file", "folder", "new"))
 
 
 def test_sweeping(tmp_path: Path) -> None:
     (tmp_path / "run/checkpoints/.step-1.partial/step-1").mkdir(parents=True)
     (tmp_path / "run/.report.html.0123abcd.part").touch()
     (tmp_path / "run/config.json.partial").touch()
+    (tmp_path / "run/.metrics.jsonl.lock").touch()
     (tmp_path / "run/config.json").touch()
     (tmp_path / "c.parquet.partial").mkdir()
     (tmp_path / ".c.parquet.partial.partial/shards").mkdir(parents=True)

@@ -1,12 +1,16 @@
-"""What kill.py and kill_training.py share: killing a process at a moment, and counting outcomes."""
+"""What tools share that disturb processes: killing one at a moment, and counting outcomes."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 PATIENCE = 600  # seconds that one run may take
 
@@ -18,16 +22,36 @@ def finish(process: subprocess.Popen[str]) -> None:
         raise RuntimeError(f"exit status {process.returncode}: {said.strip()[-300:]}")
 
 
-def kill(process: subprocess.Popen[str], moment: Callable[[float], bool]) -> bool:
-    """Kill the process at the moment; return whether it was still alive."""
+def children(process: subprocess.Popen[str]) -> list[int]:
+    """Return the processes that this one started, in the order in which it did (on Linux)."""
+    with suppress(OSError):
+        return [
+            *map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+        ]
+    return []
+
+
+def kill(
+    process: subprocess.Popen[str],
+    moment: Callable[[float], bool],
+    child: int | None = None,
+) -> bool:
+    """Kill the process at the moment, or the `child` with this number; return whether it was alive.
+
+    Who has lost a child must end by itself, and end the others.
+    """
     started = time.monotonic()
     while process.poll() is None:
         passed = time.monotonic() - started
         if moment(passed) or passed > PATIENCE:
-            process.kill()
+            alive = [] if child is None else children(process)
+            if child is None or passed > PATIENCE:
+                process.kill()
+            elif child < len(alive):
+                os.kill(alive[child], signal.SIGKILL)
             break
         time.sleep(0.0005)
-    process.communicate()
+    process.communicate(timeout=PATIENCE)
     return process.returncode != 0
 
 

@@ -1,10 +1,11 @@
 """Kills `laconic train` at random moments, lets it go on, and compares what comes out.
 
     python tools/kill_training.py --times 20 --seed 1
+    python tools/kill_training.py --times 20 --processes 2    # under torchrun, one of its ranks
 
 The settings, and the best model once there is one, must be whole at every moment; in the end the
 weights, the optimizer's state and the metrics, all but times and memory, must be those of a run
-that nobody disturbed. tests/test_train_command.py runs a few times.
+that nobody disturbed. tests/cli/test_train.py runs a few times.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from laconic import Corpus, samples
 from laconic.training.run import Run
 
 DIFFERENT = ("seconds", "documents_per_s", "peak_memory_mb")  # from run to run
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "{processes}")
 SETTINGS = ["--embedding-size", "8", "--width", "8", "--batch-size", "16", "--seed", "3"]
 
 
@@ -37,11 +39,14 @@ def write_corpus(path: Path, documents: int) -> None:
     Corpus.from_documents(texts, split.labels[:documents]).write(path)
 
 
-def start(corpus: Path, out: Path, epochs: int, *flags: str) -> subprocess.Popen[str]:
-    """Start the training, or go on with it."""
-    command = [sys.executable, "-m", "laconic", "train", str(corpus), "-o", str(out), *SETTINGS]
+def start(
+    corpus: Path, out: Path, epochs: int, *flags: str, processes: int = 1
+) -> subprocess.Popen[str]:
+    """Start the training, or go on with it; on several processes under torchrun."""
+    command = [sys.executable, *(TORCHRUN if processes > 1 else ()), "-m", "laconic", "train"]
+    command = [each.format(processes=processes) for each in command]
     return subprocess.Popen(
-        [*command, "--epochs", str(epochs), *flags],
+        [*command, str(corpus), "-o", str(out), *SETTINGS, "--epochs", str(epochs), *flags],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -92,13 +97,16 @@ def some_moment(
 class Trial:
     """One training, again and again, and disturbed."""
 
-    def __init__(self, folder: Path, documents: int, epochs: int, minutes: str) -> None:
+    def __init__(
+        self, folder: Path, documents: int, epochs: int, minutes: str, processes: int = 1
+    ) -> None:
         self.corpus, self.out = folder / "corpus.parquet", folder / f"run {minutes}"
         self.epochs, self.flags = epochs, ("--checkpoint-minutes", minutes, "--resume")
+        self.processes = processes
         if not self.corpus.exists():
             write_corpus(self.corpus, documents)
         begun = time.monotonic()
-        process = start(self.corpus, self.out, epochs, *self.flags)
+        process = self._start()
         while process.poll() is None and not (self.out / "config.json").exists():
             time.sleep(0.01)
         self.begins = time.monotonic() - begun
@@ -118,14 +126,17 @@ class Trial:
         for _ in range(random.choice((1, 1, 2, 3))):
             # What comes before the first file is the same every time.
             moment = some_moment(random, self.out, 0.9 * self.begins, self.ends, self.steps)
-            killed = kill(start(self.corpus, self.out, self.epochs, *self.flags), moment)
-            report.counts["killed" if killed else "ended before it could be killed"] += 1
+            rank = random.randrange(self.processes) if self.processes > 1 else None
+            if kill(self._start(), moment, rank):
+                report.counts["killed" if rank is None else f"killed rank {rank}"] += 1
+            else:
+                report.counts["ended before it could be killed"] += 1
             found = self._found(where, report)
             report.counts[f"found {found}"] += 1
             if found == "a finished run":
                 break
         try:
-            finish(start(self.corpus, self.out, self.epochs, *self.flags))
+            finish(self._start())
         except RuntimeError as error:
             report.findings.append(f"{where}: going on failed: {error}")
             return
@@ -135,6 +146,10 @@ class Trial:
                 report.findings.append(f"{where}: {name} is another")
         for left in self.out.rglob("*.partial*"):
             report.findings.append(f"{where}: {left} is left over")
+
+    def _start(self) -> subprocess.Popen[str]:
+        where = self.corpus, self.out, self.epochs
+        return start(*where, *self.flags, processes=self.processes)
 
     def _found(self, where: str, report: Report) -> str:
         """Return what a kill left; what is not whole is a finding."""
@@ -159,11 +174,12 @@ def campaign(
     epochs: int = 4,
     minutes: Sequence[str] = ("0", "60"),
     progress: bool = False,
+    processes: int = 1,
 ) -> Report:
     """Disturb so many times: with a checkpoint after each step and after each epoch, in turn."""
     report = Report()
     with tempfile.TemporaryDirectory() as folder:
-        trials = [Trial(Path(folder), documents, epochs, each) for each in minutes]
+        trials = [Trial(Path(folder), documents, epochs, each, processes) for each in minutes]
         if any(each.right["metrics"] != trials[0].right["metrics"] for each in trials):
             report.findings.append("checkpoints change what comes out")
         for number in range(times):
@@ -182,8 +198,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--processes", type=int, default=1, help="more than one: under torchrun")
     chosen = parser.parse_args()
-    report = campaign(chosen.times, chosen.seed, chosen.documents, chosen.epochs, progress=True)
+    sizes = chosen.times, chosen.seed, chosen.documents, chosen.epochs
+    report = campaign(*sizes, progress=sys.stderr.isatty(), processes=chosen.processes)
     print(report)
     return 1 if report.findings else 0
 

@@ -44,7 +44,7 @@ def corpora(
     """
     paths = _paths(dataset, codec, longest, cache, vocabulary)
     paths[0].parent.mkdir(parents=True, exist_ok=True)
-    with locked(paths[0].parent, wait=True):  # another process may be making them
+    with locked(paths[0].parent / "corpora", wait=True):  # another process may be making them
         if not all(path.exists() for path in paths):
             made = _compressed(dataset, codec, longest, vocabulary)
             for corpus, path in zip(made, paths, strict=True):

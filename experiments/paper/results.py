@@ -41,7 +41,7 @@ def find_row(folder: Path, dataset: str, method: str, seed: int) -> Figures | No
 def add_rows(folder: Path, *rows: Figures) -> None:
     """Add results of rows, in the place of those that the same rows had before."""
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder, wait=True):
+    with locked(folder / "rows", wait=True):
         for dataset in {row["dataset"] for row in rows}:
             path = _path(folder, dataset)
             some = [*_rows(path), *(rounded(row) for row in rows if row["dataset"] == dataset)]

@@ -2,24 +2,28 @@
 
 What is written to `name` is made in a folder of its own beside it, `.name.partial`, which is
 removed in the end. Whatever fails in between, what was there before stays; what a killed process
-leaves, the next one that writes the same name removes, or `sweep`.
+leaves, the next one that writes the same name removes, or `sweep`. Meanwhile `.name.lock` is
+locked, and says by whom.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from laconic.errors import InputError, VersionError
 
-PARTIAL = ".partial"
+PARTIAL, LOCK = ".partial", ".lock"
 AnyPath: TypeAlias = str | os.PathLike[str]
 
 _MANY = 64  # files: of so many, one sync of all disks is faster than one of each file
@@ -84,6 +88,12 @@ def append_line(path: Path, line: str) -> None:
         _sync_folder(path.parent)
 
 
+def cut(path: Path, size: int) -> None:
+    """Leave the first bytes of a file to which lines are appended."""
+    os.truncate(path, size)
+    _sync(path)
+
+
 def read_json(path: AnyPath, most: int = 1 << 26) -> Any:
     """Return what is in a JSON file of at most so many bytes.
 
@@ -122,19 +132,45 @@ versions up to 2: upgrade Laconic
 
 
 def move(new: Path, path: Path) -> None:
-    """Give what is whole its name, durably; a folder that it replaces is left beside `new`.
+    """Give what is whole its name, durably; a folder that it replaces is left at `new`.
 
-    That one is moved, not removed: half of it must not be left under its name.
+    Where the system cannot exchange two names, `path` is missing for a moment: whoever finds a
+    folder `replaced` beside `new` calls `put_back`.
     """
     if path.is_dir() and not new.is_dir():
         raise FileExistsError(f"{path} is a folder: choose another name, or remove it yourself")
     _sync_all(new)
-    if path.is_dir() and not path.is_symlink():
-        replaced = new.with_name("replaced")
+    if not path.is_dir():
+        os.replace(new, path)
+    elif not _exchange(new, path):
+        replaced = _replaced(new)
         _delete(replaced)
         os.replace(path, replaced)
-    os.replace(new, path)
+        os.replace(new, path)
+        os.replace(replaced, new)
     _sync_folder(path.parent)
+
+
+def put_back(new: Path, path: Path) -> None:
+    """Undo half of a `move` that was killed: what was at `path` must not be removed."""
+    if _replaced(new).exists() and not path.exists():
+        os.replace(_replaced(new), path)
+
+
+def _replaced(new: Path) -> Path:
+    return new.with_name("replaced")
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names at one moment; False where the system cannot."""
+    if sys.platform == "win32":
+        return False
+    import ctypes
+
+    mac = sys.platform == "darwin"
+    rename = getattr(ctypes.CDLL(None), "renameatx_np" if mac else "renameat2", None)
+    here, swap = -2 if mac else -100, 2  # as the headers call them, AT_FDCWD and RENAME_EXCHANGE
+    return rename is not None and rename(here, bytes(one), here, bytes(other), swap) == 0
 
 
 def remove(path: Path) -> None:
@@ -152,55 +188,76 @@ def sweep(folder: Path, name: str | None = None) -> None:
     if name is not None:
         left = [_work_folder(folder / name)]
     else:
-        left = [*folder.rglob(f"*{PARTIAL}"), *folder.rglob(".*.part")]
+        left = [
+            each for kind in (f"*{PARTIAL}", ".*.part", f".*{LOCK}") for each in folder.rglob(kind)
+        ]
     for each in left:
-        with suppress(BlockingIOError), locked(each) if each.is_dir() else nullcontext():
+        path = each.with_name(each.stem.removeprefix("."))
+        with suppress(FileNotFoundError, BlockingIOError), locked(path):
+            put_back(each / path.name, path)
             _delete(each)
 
 
 @contextmanager
-def locked(folder: Path, wait: bool = False) -> Iterator[None]:
-    """Keep other processes out of a folder; BlockingIOError if one is there that is alive.
+def locked(path: Path, wait: bool = False) -> Iterator[None]:
+    """Keep other processes from writing `path`, or `wait` for them; BlockingIOError names the one.
 
-    With `wait`, wait until it has left a folder that stays. Windows, and some file systems of
-    networks, have no such locks: there, nobody is kept out.
+    The lock ends with its process. Windows, and some file systems of networks, have no such locks:
+    there, nobody is kept out.
     """
     if sys.platform == "win32":
         yield
         return
-    import fcntl
-
-    busy = BlockingIOError(
-        f"{folder} is in use: another process writes the same; wait for it, or choose another name"
-    )
+    name = path.with_name(f".{path.name}{LOCK}")
+    lock = _lock(name, path, wait)
     try:
-        lock = os.open(folder, os.O_RDONLY)
-    except FileNotFoundError:
-        raise busy from None
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            # Its owner may have removed it, and another made one since.
-            if not folder.exists() or not os.path.samestat(os.fstat(lock), os.stat(folder)):
-                raise busy
-        except BlockingIOError:
-            raise busy from None
-        except OSError:
-            pass
+        with suppress(OSError):  # a full disk; nobody needs to know
+            os.ftruncate(lock, 0)
+            os.write(lock, f"process {os.getpid()} on {platform.node()}".encode())
         yield
     finally:
+        name.unlink(missing_ok=True)
         os.close(lock)
 
 
+def _lock(name: Path, path: Path, wait: bool) -> int:
+    import fcntl
+
+    for attempt in count():
+        # Open for writing: file systems of networks lock nothing else.
+        lock = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            owner = os.read(lock, 300).decode(errors="replace")
+            os.close(lock)
+            if owner or attempt > 20:
+                owner = owner or "another process"
+                raise BlockingIOError(
+                    f"{path} is in use: {owner} writes it; wait until that ends, or choose another "
+                    "name"
+                ) from None
+            time.sleep(0.01)  # it has only just begun, and will say who it is
+            continue
+        except OSError:
+            return lock
+        # Its owner may have removed it, and another made one since.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), os.stat(name)):
+                return lock
+        os.close(lock)
+    raise AssertionError
+
+
 def local_path(path: AnyPath) -> Path:
-    """Return a path of this machine; InputError with the cure for a URL."""
+    """Return a path of this machine, where a link leads to; InputError with the cure for a URL."""
     if match := _URL.match(os.fspath(path)):
         url = f"{match[1]}://{os.fspath(path)[match.end() :]}"
         raise InputError(
             f"{url}: outputs are written to this machine only: give a path here, and copy what "
             "is there when it is whole"
         )
-    return Path(path)
+    return Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
 
 
 def check_output(
@@ -247,11 +304,11 @@ def _work_folder(path: Path) -> Path:
 def _work(path: Path) -> Iterator[Path]:
     """Give an empty folder beside `path` that no other process uses, and remove it in the end."""
     folder = _work_folder(path)
-    folder.mkdir(exist_ok=True)
-    with locked(folder):
+    with locked(path):
+        put_back(folder / path.name, path)
+        _delete(folder)
+        folder.mkdir()
         try:
-            for left in folder.iterdir():
-                _delete(left)
             yield folder
         finally:
             shutil.rmtree(folder)

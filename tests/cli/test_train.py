@@ -241,11 +241,21 @@ def test_what_is_killed_can_go_on() -> None:
     assert report.counts["killed"] + report.counts["ended before it could be killed"] >= 1
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="finds ranks in /proc")
+def test_a_killed_rank_can_go_on() -> None:
+    """As `python tools/kill_training.py --processes 2`; this seed kills once, in the middle."""
+    settings: dict[str, Any] = {"documents": 60, "epochs": 2, "minutes": ("0",)}
+    report = kill_training.campaign(times=1, seed=14, processes=2, **settings)
+    assert not report.findings, str(report)
+    assert sum(report.counts[f"killed rank {rank}"] for rank in (0, 1)) == 1
+
+
 def test_findings_are_reported(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """A tool that never finds anything would look just like one that works."""
     outcomes = iter(range(10))
 
-    def train_quickly(corpus: Path, out: Path, *_: Any) -> subprocess.Popen[str]:
+    def train_quickly(corpus: Path, out: Path, *_: Any, **__: Any) -> subprocess.Popen[str]:
         out.mkdir(exist_ok=True)
         (out / "model.partial").touch()
         return subprocess.Popen([sys.executable, "-c", ""], text=True, stderr=subprocess.PIPE)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from laconic.corpus.worker import CompressionJob, DocumentError, Result, compres
 from laconic.engines import Engine, engine_named
 from laconic.engines.build import NoDocumentsError, build_corpus
 from laconic.engines.local import LocalEngine
-from laconic.engines.shards import NothingToDoError
+from laconic.engines.shards import NothingToDoError, UnfinishedCorpus
 from laconic.formats import ReadError, ReadOptions, read
 
 
@@ -287,7 +288,9 @@ def test_two_do_not_work_in_the_same_folder(documents_csv: Path, tmp_path: Path)
 
     def meanwhile(_: Any) -> None:
         for options in ({"resume": True}, {"force": True}):
-            with pytest.raises(BlockingIOError, match="another process writes the same"):
+            with pytest.raises(
+                BlockingIOError, match=f"c.parquet is in use: process {os.getpid()} on "
+            ):
                 build(documents_csv, out, **options)
             refused.append(options)
 
@@ -315,6 +318,36 @@ def test_killed_before_the_work_folder_was_removed(documents_csv: Path, tmp_path
     with pytest.raises(NothingToDoError, match="is there already, and whole"):
         build(documents_csv, out, resume=True, sharded=True, shard_letters=30_000)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
+
+
+def test_killed_while_a_folder_was_replaced(
+    documents_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever moment it was, one of the two corpora is there, and no shard goes astray."""
+    out, work = tmp_path / "c", tmp_path / "c.partial"
+    options: dict[str, Any] = {"sharded": True, "shard_letters": 30_000}
+    old = write_csv(tmp_path / "old.csv", [("hello hello", "a")] * 9)
+
+    def killed(_: UnfinishedCorpus) -> None:
+        raise Interrupted
+
+    build(old, out, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(UnfinishedCorpus, "discard", killed)
+        with pytest.raises(Interrupted):
+            build(documents_csv, out, force=True, **options)
+    assert len(Corpus.open(work / "shards")) == 9
+    with pytest.raises(NothingToDoError, match="is there already, and whole"):
+        build(documents_csv, out, resume=True, **options)
+    assert len(Corpus.open(out)) == 400
+    # Where names cannot be exchanged, it may have been between two renames.
+    (work / "shards").mkdir(parents=True)
+    out.rename(work / "replaced")
+    bad = write_csv(tmp_path / "bad.csv", [("", "a")])
+    with pytest.raises(ReadError, match="the document is empty"):
+        build(bad, out, force=True, **options)
+    assert len(Corpus.open(out)) == 400
+    assert not work.exists()
 
 
 def test_a_failed_run_leaves_nothing_in_the_way(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def compress(
         raise InputError(f"--level must be from 1 to 22, not {level}")
     if shard < 1:
         raise InputError(f"--shard must be at least 1, not {shard}")
-    local_path(out)
+    out = local_path(out)
     sharded = out.suffix != ".parquet" or out.is_dir()
     suffix, packed = split_suffix(out.name)
     if not out.name or packed or suffix in {*formats_by_suffix(), ".json"} - {".parquet"}:

@@ -20,6 +20,7 @@ from laconic.files import (
     local_path,
     locked,
     move,
+    put_back,
     read_json,
     remove,
     sweep,
@@ -62,8 +63,10 @@ class UnfinishedCorpus:
     def __init__(
         self, out: Path, *, sharded: bool, level: int, shard_letters: int, compact: bool = False
     ) -> None:
-        self.out, self.folder = local_path(out), out.with_name(out.name + PARTIAL)
+        self.out = out = local_path(out)
+        self.folder = out.with_name(out.name + PARTIAL)
         self._shards, self._unfinished = self.folder / "shards", self.folder / "unfinished.parquet"
+        self._moved = self.folder / "moved"
         self._sharded, self._level, self._most = sharded, level, shard_letters
         self._compact = compact
         self._model: str | None = None
@@ -79,13 +82,19 @@ class UnfinishedCorpus:
         Raises FileExistsError, with the cure, if something is in the way, BlockingIOError while
         another process is at work, and NothingToDoError if only the folder was left to remove.
         """
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as held:
+            held.enter_context(locked(self.out))
+            done = self._begin(plan, resume, force)
+            self._in_use = held.pop_all()
+        return done
+
+    def _begin(self, plan: dict[str, Any], resume: bool, force: bool) -> Tally:
         self.sweep()
+        put_back(self._shards, self.out)
         plan = plan | {"sharded": self._sharded, "level": self._level, "shard": self._most}
         plan["compact"] = self._compact
         note = self.folder / "plan.json"
-        if self.folder.exists():
-            with locked(self.folder):
-                pass  # nobody else is at work there
         if force and not resume:
             remove(self.folder)
         if self.folder.exists():
@@ -107,10 +116,9 @@ class UnfinishedCorpus:
             with whole(self.folder) as new:
                 (new / "shards").mkdir(parents=True)
                 (new / "plan.json").write_text(json.dumps(plan, indent=1))
-        if not self._shards.exists() and self.out.exists():
-            self.discard()
+        if self.out.exists() and (not self._shards.exists() or self._is_moved()):
+            remove(self.folder)
             raise NothingToDoError(f"{self.out} is there already, and whole")
-        self._in_use.enter_context(locked(self.folder))
         done = Tally()
         while self._note().exists() and self._shard().exists():
             tally = Tally(**read_json(self._note(), _MOST_NOTE)["tally"])
@@ -151,6 +159,8 @@ class UnfinishedCorpus:
                 if shard.stat().st_size == 0:  # all its documents were rejected
                     shard.unlink()
         if self._with_documents:
+            if self._sharded:
+                self._moved.write_text(str(self._shards.stat().st_ino))
             move(self._shards if self._sharded else self._merged(), self.out)
         self.discard()
         return rejected
@@ -187,6 +197,11 @@ class UnfinishedCorpus:
         if not self._shard(0).exists():
             self.discard()
         self._in_use.close()
+
+    def _is_moved(self) -> bool:
+        """Return whether the shards have their name: then those of a replaced corpus have ours."""
+        moved = self._moved.read_text() if self._moved.exists() else ""
+        return moved == str(self.out.stat().st_ino)
 
     def _is_replaceable(self) -> bool:
         if not self._sharded:

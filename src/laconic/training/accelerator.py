@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -14,6 +15,7 @@ from accelerate.tracking import get_available_trackers
 from torch import Tensor
 
 from laconic.errors import InputError
+from laconic.training.progress import TrainingError
 from laconic.training.settings import ConfigError, TrainingConfig
 
 
@@ -46,6 +48,21 @@ def accelerator_for(config: TrainingConfig, folder: Path | None) -> Accelerator:
     return accelerator
 
 
+@contextmanager
+def joined(accelerator: Accelerator) -> Iterator[None]:
+    """Let the end of another process, which this one waits for, be told as what it is."""
+    try:
+        yield
+    except RuntimeError as error:
+        lost = isinstance(error, torch.distributed.DistError) or "gloo" in str(error)
+        if accelerator.num_processes == 1 or not lost:
+            raise
+        raise TrainingError(
+            "another process of this training has ended, and says why itself, unless it was "
+            "killed; the last checkpoint is whole: go on with --resume"
+        ) from error
+
+
 def autocast_type(config: TrainingConfig) -> torch.dtype | None:
     """Return the type to compute in where PyTorch thinks it safe, if another than the weights'."""
     return torch.bfloat16 if config.precision == "bf16" else None
@@ -68,7 +85,8 @@ def random_states(accelerator: Accelerator) -> dict[str, Tensor]:
 def set_random_states(accelerator: Accelerator, states: Mapping[str, Tensor]) -> None:
     """Go on with such states; ValueError if they are none."""
     try:
-        own = {name: each[accelerator.process_index] for name, each in states.items()}
+        # Of a view, torch reads the storage from its beginning, and beyond its end.
+        own = {name: each[accelerator.process_index].clone() for name, each in states.items()}
         torch.set_rng_state(own["cpu"])
         if accelerator.device.type == "cuda":
             torch.cuda.set_rng_state(own["cuda"], accelerator.device)

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from laconic.errors import InputError
-from laconic.files import read_json, remove, whole, write_text
+from laconic.files import cut, read_json, remove, whole
 from laconic.nn.pretrained import save_tensors
 
 _KEPT = 2
@@ -192,9 +192,9 @@ def _damaged(path: Path, error: Exception, paths: list[Path]) -> CheckpointError
 
 def cut_lines(path: Path, lines: int) -> None:
     """Leave the first lines of a file; CheckpointError if there are fewer."""
-    text = path.read_text("utf-8") if path.exists() else ""
-    complete = [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    data = path.read_bytes() if path.exists() else b""
+    complete = [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
     if len(complete) < lines:
         raise CheckpointError(f"{path} has {len(complete)} lines, but the checkpoint knows {lines}")
     if path.exists():
-        write_text(path, "".join(complete[:lines]))
+        cut(path, sum(map(len, complete[:lines])))

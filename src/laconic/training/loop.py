@@ -28,7 +28,7 @@ from laconic.training.schedule import learning_rate
 from laconic.training.settings import TrainingConfig
 
 with needs("training", "train"):
-    from laconic.training.accelerator import accelerator_for
+    from laconic.training.accelerator import accelerator_for, joined
     from laconic.training.gradients import gradients_of
     from laconic.training.recorder import Recorder
     from laconic.training.run import Run
@@ -92,8 +92,10 @@ def train(
         config = with_stream(config, corpora, accelerator)
     training, validation, task, rows = divide(source, valid, task, config)
     with (
+        joined(accelerator),
         torch.random.fork_rng(devices=[device] if cuda else []),
         enough_memory(config.batch_size, config.budget, _CURE),
+        Recorder(folder, config, accelerator) as recorder,
     ):
         torch.manual_seed(config.seed)
         size = training.grammars.alphabet_size
@@ -137,7 +139,6 @@ def train(
             return validate(forward, validation, task, epoch, accelerator)
 
         # The folder comes last: what is wrong with settings or documents leaves nothing there.
-        recorder = Recorder(folder, config, accelerator)
         at = recorder.open(
             source, training, validation, task, model, optimizer, resume, notes or {}
         )

@@ -8,11 +8,11 @@ import os
 import platform
 import time
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import accelerate
 import numpy as np
@@ -41,7 +41,8 @@ _FREE = {"checkpoint_minutes", "workers", "trackers"}
 class Recorder:
     """Keeps checkpoints, metrics and the best model; only the main process writes.
 
-    Methods are called by all processes, in the same order.
+    Methods are called by all processes, in the same order. As long as it is entered, no other
+    training writes to the run.
     """
 
     def __init__(self, folder: Path | None, config: TrainingConfig, accelerator: Accelerator):
@@ -49,8 +50,15 @@ class Recorder:
         self._run: Run | None = None
         self._best: dict[str, Tensor] = {}
         self._saved = time.monotonic()
+        self._lock = ExitStack()
         self.history: list[dict[str, Any]] = []
         self.finished = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.close()
 
     def open(
         self,
@@ -71,6 +79,8 @@ class Recorder:
             return Position()
         if not isinstance(source, Corpus):
             raise TypeError("a run needs a corpus: a dataset does not know its codec and alphabet")
+        if self._main:
+            self._lock.enter_context(Run.claimed(self._folder))
         self._wait()
         there = (self._folder / "config.json").exists()
         about = _about(source, training, validation, task, model)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,14 +15,23 @@ from typing import Any
 from laconic.alphabet import Alphabet
 from laconic.codecs import Codec
 from laconic.errors import InputError, VersionError
-from laconic.files import PARTIAL, check_version, local_path, read_json, write_json
+from laconic.files import (
+    LOCK,
+    PARTIAL,
+    check_version,
+    local_path,
+    locked,
+    read_json,
+    write_json,
+)
 from laconic.nn import GrammarModel
 from laconic.nn.pretrained import VERSION, from_file, to_file
 from laconic.tasks import Task, task_from_json
 from laconic.training.checkpoint import Checkpoints
 from laconic.training.settings import TrainingConfig
 
-_OURS = {"config.json", "about.json", "model", "checkpoints", "metrics.jsonl", "report.html"}
+_METRICS = "metrics.jsonl"
+_OURS = {"config.json", "about.json", "model", "checkpoints", _METRICS, "report.html"}
 
 
 class RunError(InputError):
@@ -78,16 +90,22 @@ class Run:
         """Begin a run; RunError if something is in the way."""
         if (local_path(folder) / "config.json").exists():
             raise RunError(f"{folder} holds a run; go on with --resume, or choose another folder")
-        if folder.is_file():
-            raise RunError(f"{folder} is a file; a run needs a folder")
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(folder)
         for name in sorted(each.name for each in folder.iterdir()):
-            if name.removeprefix(".").removesuffix(PARTIAL) not in _OURS:
+            if re.sub(rf"^\.(.+)({PARTIAL}|{LOCK})$", r"\1", name) not in _OURS:
                 raise RunError(f"{folder} holds {name}, and no run; choose another folder")
         # The config comes last: it makes the folder a run.
         write_json(folder / "about.json", {"version": VERSION, **about})
         write_json(folder / "config.json", to_file(config))
         return cls.open(folder)
+
+    @classmethod
+    @contextmanager
+    def claimed(cls, folder: Path) -> Iterator[None]:
+        """Keep other processes from training in a folder; BlockingIOError names the one there."""
+        _make_folder(folder)
+        with locked(folder / _METRICS):
+            yield
 
     @property
     def checkpoints(self) -> Checkpoints:
@@ -97,7 +115,7 @@ class Run:
     @property
     def metrics_path(self) -> Path:
         """The file with a line for each epoch."""
-        return self.folder / "metrics.jsonl"
+        return self.folder / _METRICS
 
     @cached_property
     def fingerprint(self) -> str:
@@ -129,6 +147,12 @@ class Run:
         """Whether the training came to its end."""
         lines = self.metrics()
         return bool(lines) and lines[-1].get("done") is True
+
+
+def _make_folder(folder: Path) -> None:
+    if local_path(folder).is_file():
+        raise RunError(f"{folder} is a file; a run needs a folder")
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def about_corpus(codec: Codec, alphabet: Alphabet) -> dict[str, Any]:
