@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include <memory>
@@ -11,6 +12,8 @@
 
 #include "buffer.hpp"
 #include "grammar.hpp"
+#include "rulebook.hpp"
+#include "standalone.hpp"
 
 namespace laconic {
 
@@ -119,16 +122,21 @@ struct Grammars {
     Array<std::int64_t> rule_offsets;
     Array<Symbol> sequence;
     Array<std::int64_t> sequence_offsets;
+    std::shared_ptr<Rulebook> rulebook = nullptr;  // of as many terminals, if there is one
 
     std::size_t count() const { return rule_offsets.shape(0) - 1; }
+    // Document i as it is written: symbols of the rulebook are terminals to it.
     GrammarView operator[](std::size_t i) const {
-        return {alphabet_size, part(view(rules), rule_offsets, i, 2), part(view(sequence), sequence_offsets, i)};
+        const Symbol first = rulebook ? rulebook->symbols() : alphabet_size;
+        return {first, part(view(rules), rule_offsets, i, 2), part(view(sequence), sequence_offsets, i)};
     }
-    std::vector<GrammarView> views() const {
+    std::vector<GrammarView> written() const {
         std::vector<GrammarView> views;
         for (std::size_t i = 0; i < count(); ++i) views.push_back((*this)[i]);
         return views;
     }
+    // All documents over terminals alone.
+    Standalone standalone() const { return {written(), rulebook.get()}; }
 };
 
 void bind_rulebook(nb::module_& m);

@@ -57,15 +57,17 @@ PackedGrammars pack(const Grammars& grammars, bool sort) {
     return packing.to_python();
 }
 
-Grammars unpack_all(const PackedGrammars& packed, Symbol alphabet_size) {
+Grammars unpack_all(const PackedGrammars& packed, Symbol alphabet_size, std::shared_ptr<Rulebook> rulebook) {
+    const Symbol letters = rulebook ? rulebook->symbols() : alphabet_size;
     Output out;
     without_gil([&] {
         out.rules.reserve(2 * packed.left.shape(0));
         out.sequence.reserve(packed.sequence.shape(0));
-        for_each_document(packed.count(), [&](std::size_t i) { unpack(packed[i], alphabet_size, out); });
+        for_each_document(packed.count(), [&](std::size_t i) { unpack(packed[i], letters, out); });
     });
-    return {alphabet_size, field_of_pairs(std::move(out.rules)), packed.rule_offsets, field(std::move(out.sequence)),
-            packed.sequence_offsets};
+    return {alphabet_size,           field_of_pairs(std::move(out.rules)),
+            packed.rule_offsets,     field(std::move(out.sequence)),
+            packed.sequence_offsets, std::move(rulebook)};
 }
 
 // The numbers that make a CompactModel.
@@ -124,7 +126,7 @@ void bind_files(nb::module_& m) {
         .def_ro("sequence", &PackedGrammars::sequence)
         .def_ro("sequence_offsets", &PackedGrammars::sequence_offsets);
     m.def("pack", pack, "grammars"_a, "sort"_a);
-    m.def("unpack", unpack_all, "packed"_a, "alphabet_size"_a);
+    m.def("unpack", unpack_all, "packed"_a, "alphabet_size"_a, "rulebook"_a.none());
     m.def("learn_compact", learn_compact, "packed"_a, "alphabet_size"_a);
     m.def("encode_compact", encode_compact, "packed"_a, "alphabet_size"_a, "model"_a);
     m.def("decode_compact", decode_compact, "codes"_a, "offsets"_a, "alphabet_size"_a, "model"_a);

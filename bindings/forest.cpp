@@ -13,13 +13,14 @@ struct ForestArrays {
         Forest forest;
         without_gil([&] {
             thread_local Planter planter;
-            planter.plant(alphabet_size, grammars.views(), merge, forest);
+            planter.plant(alphabet_size, grammars.written(), merge, forest, grammars.rulebook.get());
         });
         children = field_of_pairs(std::move(forest.children));
         level_offsets = field(std::move(forest.level_offsets));
         sequence = field(std::move(forest.sequence));
         lengths = field(std::move(forest.lengths));
         hashes = field(std::move(forest.hashes));
+        shared = field(std::move(forest.shared));
     }
 
     Symbol alphabet_size;
@@ -28,6 +29,7 @@ struct ForestArrays {
     Array<Symbol> sequence;
     Array<std::int64_t> sequence_offsets, lengths;
     Array<std::uint64_t> hashes;
+    Array<std::int32_t> shared;
 };
 
 struct PlacedArrays {
@@ -59,7 +61,8 @@ void bind_forest(nb::module_& m) {
         .def_ro("sequence", &ForestArrays::sequence)
         .def_ro("sequence_offsets", &ForestArrays::sequence_offsets)
         .def_ro("lengths", &ForestArrays::lengths)
-        .def_ro("hashes", &ForestArrays::hashes);
+        .def_ro("hashes", &ForestArrays::hashes)
+        .def_ro("shared", &ForestArrays::shared);
 
     nb::class_<PlacedArrays>(m, "PlacedNgrams",
                              R"(N-grams of a forest's documents, hashed to buckets: entries of nodes, and of places.

@@ -1,20 +1,21 @@
 // Grammars for Python: how they are made, and what can be asked of them.
-#include <nanobind/stl/shared_ptr.h>
-
 #include "arrays.hpp"
 #include "batch.hpp"
-#include "rulebook.hpp"
 
 namespace laconic {
 namespace {
 
 template <class Terminal>
 Grammars compress_text(std::span<const Terminal> text, const Array<std::int64_t>& offsets, Symbol alphabet_size,
-                       const MakeCompressor& make, unsigned threads) {
+                       const MakeCompressor& make, std::shared_ptr<Rulebook> rulebook, unsigned threads) {
     Batch made =
         without_gil([&] { return compress_many(text, view(offsets), alphabet_size, make, threads, poll_signals); });
-    return {alphabet_size, field_of_pairs(std::move(made.rules)), field(std::move(made.rule_offsets)),
-            field(std::move(made.sequence)), field(std::move(made.sequence_offsets))};
+    return {alphabet_size,
+            field_of_pairs(std::move(made.rules)),
+            field(std::move(made.rule_offsets)),
+            field(std::move(made.sequence)),
+            field(std::move(made.sequence_offsets)),
+            std::move(rulebook)};
 }
 
 template <class Terminal>
@@ -42,8 +43,9 @@ Array<T> numbers(std::size_t size, Work work) {
 Array<std::int64_t> document_lengths(const Grammars& grammars) {
     return numbers<std::int64_t>(grammars.count(), [&](Buffer<std::int64_t>& result) {
         Buffer<std::int64_t> lengths, begins;
+        const Standalone documents = grammars.standalone();
         for_each_document(grammars.count(), [&](std::size_t i) {
-            const GrammarView grammar = grammars[i];
+            const GrammarView& grammar = documents.views()[i];
             lengths.renew(grammar.rule_count());
             begins.renew(grammar.sequence.size() + 1);
             expanded_lengths(grammar, lengths.data());
@@ -96,8 +98,10 @@ void bind_grammars(nb::module_& m) {
 
     nb::class_<Grammars>(m, "Grammars",
                          "Grammars of many documents, end to end. Their arrays are trusted once check() has passed.")
-        .def(nb::init<Symbol, SymbolPairs, Array<std::int64_t>, Array<Symbol>, Array<std::int64_t>>(),
-             "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a)
+        .def(nb::init<Symbol, SymbolPairs, Array<std::int64_t>, Array<Symbol>, Array<std::int64_t>,
+                      std::shared_ptr<Rulebook>>(),
+             "alphabet_size"_a, "rules"_a, "rule_offsets"_a, "sequence"_a, "sequence_offsets"_a,
+             "rulebook"_a.none() = nb::none())
         .def_ro("alphabet_size", &Grammars::alphabet_size)
         .def_ro("rules", &Grammars::rules)
         .def_ro("rule_offsets", &Grammars::rule_offsets)
@@ -128,8 +132,9 @@ void bind_grammars(nb::module_& m) {
             const auto make = [&] {
                 return rulebook ? under_rulebook(rulebook, chosen.make(options)) : chosen.make(options);
             };
-            return with_terminals(
-                text, [&](auto terminals) { return compress_text(terminals, offsets, alphabet_size, make, threads); });
+            return with_terminals(text, [&](auto terminals) {
+                return compress_text(terminals, offsets, alphabet_size, make, rulebook, threads);
+            });
         },
         "text"_a, "offsets"_a, "alphabet_size"_a, "codec"_a, "min_count"_a, "max_rules"_a, "max_expansion"_a,
         "letters_known"_a, "rulebook"_a.none(), "threads"_a);

@@ -44,7 +44,7 @@ public:
         : letters_(letters), counter_(letters_.options(low, high), keep) {}
 
     void add(const Grammars& grammars, unsigned threads) {
-        without_gil([&] { counter_.add(grammars.views(), {threads, poll_signals}); });
+        without_gil([&] { counter_.add(grammars.standalone().views(), {threads, poll_signals}); });
     }
 
     auto finish(unsigned threads) {
@@ -78,7 +78,7 @@ private:
 CountArrays hashed_counts(const Grammars& grammars, const LetterArrays& letters, unsigned low, unsigned high,
                           std::uint32_t columns, bool alternate_sign, unsigned threads) {
     return counted(columns, [&] {
-        return count_hashed(letters.options(low, high), grammars.views(), columns, alternate_sign,
+        return count_hashed(letters.options(low, high), grammars.standalone().views(), columns, alternate_sign,
                             {threads, poll_signals});
     });
 }
@@ -86,7 +86,7 @@ CountArrays hashed_counts(const Grammars& grammars, const LetterArrays& letters,
 CountArrays known_counts(const Grammars& grammars, const LetterArrays& letters, unsigned low, unsigned high,
                          const Array<std::uint32_t>& vocabulary, const Array<std::int64_t>& offsets, unsigned threads) {
     return counted(offsets.shape(0) - 1, [&] {
-        return count_known(letters.options(low, high), grammars.views(), view(vocabulary), view(offsets),
+        return count_known(letters.options(low, high), grammars.standalone().views(), view(vocabulary), view(offsets),
                            {threads, poll_signals});
     });
 }
@@ -94,7 +94,8 @@ CountArrays known_counts(const Grammars& grammars, const LetterArrays& letters, 
 CountArrays phrase_counts(const Grammars& grammars, unsigned most, std::uint32_t shortest, std::uint32_t longest,
                           std::uint32_t columns, unsigned threads) {
     return counted(columns, [&] {
-        return count_phrases({most, shortest, longest, columns}, grammars.views(), {threads, poll_signals});
+        return count_phrases({most, shortest, longest, columns}, grammars.standalone().views(),
+                             {threads, poll_signals});
     });
 }
 
@@ -108,7 +109,8 @@ struct NamedArrays {
 NamedArrays named_phrases(const Grammars& grammars, unsigned most, std::uint32_t shortest, std::uint32_t longest,
                           std::uint32_t columns, const Array<std::int64_t>& wanted) {
     NamedPhrases named = without_gil([&] {
-        return name_phrases({most, shortest, longest, columns}, grammars.views(), view(wanted), {1, poll_signals});
+        return name_phrases({most, shortest, longest, columns}, grammars.standalone().views(), view(wanted),
+                            {1, poll_signals});
     });
     return {field(std::move(named.columns)), field(std::move(named.occurrences)), field(std::move(named.terminals)),
             field(std::move(named.offsets))};

@@ -1,8 +1,6 @@
 // Rulebooks for Python: learning them; grammars.cpp has documents that are parsed with them.
 #include "rulebook.hpp"
 
-#include <nanobind/stl/shared_ptr.h>
-
 #include "arrays.hpp"
 #include "learn.hpp"
 
@@ -32,7 +30,7 @@ void bind_rulebook(nb::module_& m) {
         .def(
             "__init__",
             [](Rulebook* self, Symbol alphabet_size, const SymbolPairs& rules, const Array<std::uint8_t>& kinds) {
-                new (self) Rulebook(alphabet_size, view(rules), kinds_of(kinds));
+                without_gil([&] { new (self) Rulebook(alphabet_size, view(rules), kinds_of(kinds)); });
             },
             "alphabet_size"_a, "rules"_a, "kinds"_a);
     m.def("learn_rules", learned, "text"_a, "offsets"_a, "alphabet_size"_a, "kinds"_a, "max_rules"_a, "min_documents"_a,

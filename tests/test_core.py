@@ -74,8 +74,12 @@ CALLS: dict[str, Callable[[SimpleNamespace], Callable[[], Any]]] = {
         counter(k.many, finished=True).matrix, np.arange(k.ngrams, dtype=np.int32), 1
     ),
     "compress_many": lambda k: partial(
-        _core.compress_many, k.text, k.offsets, 256, "repair", 2, 1 << 30, 1 << 30, True, 1
+        _core.compress_many, k.text, k.offsets, 256, "repair", 2, 1 << 30, 1 << 30, True, None, 1
     ),
+    "learn_rules": lambda k: partial(
+        _core.learn_rules, k.text, k.offsets, 256, np.zeros(0, np.uint8), 99, 2, 1 << 30, 1
+    ),
+    "Rulebook": lambda k: partial(_core.Rulebook, 256, k.many.rules[:1], np.zeros(0, np.uint8)),
     "count_hashed": lambda k: partial(_core.count_hashed, k.many, LETTERS, 1, 2, 999, False, 1),
     "count_known": lambda k: partial(
         _core.count_known, k.many, LETTERS, 1, 2, np.array([98], "u4"), np.array([0, 1]), 1
@@ -83,7 +87,7 @@ CALLS: dict[str, Callable[[SimpleNamespace], Callable[[], Any]]] = {
     "count_phrases": lambda k: partial(_core.count_phrases, k.many, 2, 3, 64, 999, 1),
     "name_phrases": lambda k: partial(_core.name_phrases, k.many, 2, 3, 64, 999, np.array([5, 77])),
     "pack": lambda k: partial(_core.pack, k.many, True),
-    "unpack": lambda k: partial(_core.unpack, k.packed, 256),
+    "unpack": lambda k: partial(_core.unpack, k.packed, 256, None),
     "learn_compact": lambda k: partial(_core.learn_compact, k.packed, 256),
     "encode_compact": lambda k: partial(_core.encode_compact, k.packed, 256, k.model),
     "decode_compact": lambda k: partial(_core.decode_compact, *k.codes, 256, k.model),
@@ -120,7 +124,7 @@ def another_thread_runs(call: Callable[[], Any]) -> bool:
 
 
 def test_all_calls_that_may_take_long_are_tried_below() -> None:
-    found = {"Forest"}  # the only constructor that does more than to hold arrays
+    found = {"Forest", "Rulebook"}  # the only constructors that do more than to hold arrays
     for name, value in vars(_core).items():
         if inspect.isclass(value):
             found |= {f"{name}.{each}" for each in vars(value) if callable(getattr(value, each))}

@@ -14,6 +14,7 @@ from laconic.alphabet import BYTES_LIKE, Alphabet, Document, Symbols, as_alphabe
 from laconic.arrays import alphabet_size_of, is_integer
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammar, Grammars, grammars_of
+from laconic.rulebook import Rulebook
 from laconic.threads import threads_of
 
 CODECS: Mapping[str, Sequence[str]] = _core.CODECS
@@ -48,6 +49,8 @@ class Codec:
       (`letters="known"`), or once they have been a phrase ("seen", the paper's example).
     - "none" makes no rules: the sequence is the document.
 
+    Under a rulebook its symbols are terminals to the codec: "none" is then byte pairs.
+
     Raises ValueError for a name or an option that does not exist or fit.
 
     >>> Codec("repair", min_count=3)
@@ -81,13 +84,16 @@ def compress(
     document: Document | npt.ArrayLike,
     codec: CodecName | Codec = "repair",
     *,
-    alphabet: str | Alphabet = "bytes",
+    alphabet: str | Alphabet | None = None,
     alphabet_size: int | None = None,
+    rulebook: Rulebook | None = None,
     **options: Unpack[Options],
 ) -> Grammar:
     """Return the grammar of one document: text or bytes, read with `alphabet`, or integers.
 
-    Integers [n] are terminals as they are, 0..alphabet_size-1 (by default, up to the largest).
+    The alphabet is bytes by default, or the rulebook's. Integers [n] are terminals as they are,
+    0..alphabet_size-1 (by default, up to the largest). With a `rulebook` the document is parsed
+    first, and the codec makes rules of what is left: to it, shared symbols are terminals.
     Options are those of Codec. O(n) time on real text. Raises AlphabetError for what the alphabet
     cannot hold, GrammarError for integers that are not terminals, ValueError for bad options.
 
@@ -96,24 +102,28 @@ def compress(
     ([97, 256, 257, 258, 259], [[97, 98], [256, 99], [256, 257], [257, 100]])
     >>> compress([0, 1, 0, 1], alphabet_size=2).sequence.tolist()
     [2, 2]
+    >>> book = Rulebook.learn(["the hen", "then the hens"], rules=4)
+    >>> compress("then the hen", "none", rulebook=book).sequence.tolist()
+    [257, 110, 32, 257, 259]
     """
     codec = as_codec(codec, options)
     if isinstance(document, _TEXT):
-        alphabet = _alphabet_of_text(alphabet, alphabet_size)
+        alphabet = _alphabet_of_text(alphabet, alphabet_size, rulebook)
         symbols, alphabet_size = alphabet.encode(document), alphabet.size
     else:
         symbols = _terminals(document)
-        alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet)
+        alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet, rulebook)
     offsets = np.array([0, len(symbols)], np.int64)
-    return compress_symbols(symbols, offsets, alphabet_size, codec, threads=1)[0]
+    return compress_symbols(symbols, offsets, alphabet_size, codec, 1, rulebook)[0]
 
 
 def compress_many(
     documents: Iterable[Document] | Iterable[npt.ArrayLike],
     codec: CodecName | Codec = "repair",
     *,
-    alphabet: str | Alphabet = "bytes",
+    alphabet: str | Alphabet | None = None,
     alphabet_size: int | None = None,
+    rulebook: Rulebook | None = None,
     threads: int | None = None,
     **options: Unpack[Options],
 ) -> Grammars:
@@ -131,7 +141,7 @@ def compress_many(
         raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
     parts: list[Any] = list(documents)
     if isinstance(parts[0], _TEXT) if parts else alphabet_size is None:
-        alphabet = _alphabet_of_text(alphabet, alphabet_size)
+        alphabet = _alphabet_of_text(alphabet, alphabet_size, rulebook)
         symbols, offsets = alphabet.encode_many(parts)
         alphabet_size = alphabet.size
     else:
@@ -141,8 +151,8 @@ def compress_many(
         rows = [_terminals(part, i) for i, part in enumerate(parts)]
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         symbols = np.concatenate([np.zeros(0, np.uint8), *rows])
-        alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet)
-    return compress_symbols(symbols, offsets, alphabet_size, codec, threads)
+        alphabet_size = _alphabet_size(symbols, alphabet_size, alphabet, rulebook)
+    return compress_symbols(symbols, offsets, alphabet_size, codec, threads, rulebook)
 
 
 def compress_symbols(
@@ -151,6 +161,7 @@ def compress_symbols(
     alphabet_size: int,
     codec: Codec,
     threads: int,
+    rulebook: Rulebook | None = None,
 ) -> Grammars:
     """Return the grammars of symbols[offsets[i]:offsets[i + 1]], as compress_many does."""
     made = _core.compress_many(
@@ -162,10 +173,10 @@ def compress_symbols(
         _NO_LIMIT if codec.max_rules is None else min(codec.max_rules, _NO_LIMIT),
         _NO_LIMIT if codec.max_expansion is None else min(codec.max_expansion, _NO_LIMIT),
         codec.letters == "known",
-        None,
+        None if rulebook is None else rulebook.core,
         threads,
     )
-    return grammars_of(made)
+    return grammars_of(made, rulebook)
 
 
 def as_codec(codec: CodecName | Codec, options: Options) -> Codec:
@@ -181,10 +192,19 @@ def as_codec(codec: CodecName | Codec, options: Options) -> Codec:
     return Codec(codec, **options)
 
 
-def _alphabet_of_text(alphabet: str | Alphabet, alphabet_size: int | None) -> Alphabet:
+def _alphabet_of_text(
+    alphabet: str | Alphabet | None, alphabet_size: int | None, rulebook: Rulebook | None
+) -> Alphabet:
     if alphabet_size is not None:
         raise InputError("alphabet_size is for documents of integers; text is read with alphabet")
-    return as_alphabet(alphabet)
+    if rulebook is None:
+        return as_alphabet("bytes" if alphabet is None else alphabet)
+    if alphabet is not None and as_alphabet(alphabet) != rulebook.alphabet:
+        raise InputError(
+            f"the rulebook is over {rulebook.alphabet!r}, not {as_alphabet(alphabet)!r}; leave the "
+            "alphabet out, or learn a rulebook over it"
+        )
+    return rulebook.alphabet
 
 
 def _terminals(document: npt.ArrayLike, number: int | None = None) -> Symbols:
@@ -208,9 +228,21 @@ def _terminals(document: npt.ArrayLike, number: int | None = None) -> Symbols:
     return array.astype(np.int32)
 
 
-def _alphabet_size(symbols: Symbols, alphabet_size: int | None, alphabet: str | Alphabet) -> int:
-    if alphabet not in ("bytes", Alphabet.bytes()):
+def _alphabet_size(
+    symbols: Symbols,
+    alphabet_size: int | None,
+    alphabet: str | Alphabet | None,
+    rulebook: Rulebook | None,
+) -> int:
+    if alphabet not in (None, "bytes", Alphabet.bytes()):
         raise InputError("alphabet is for text; integers are terminals already")
+    if rulebook is not None:
+        if alphabet_size not in (None, rulebook.alphabet_size):
+            raise InputError(
+                f"the rulebook is over {rulebook.alphabet_size} terminals, not {alphabet_size}; "
+                "leave alphabet_size out"
+            )
+        return rulebook.alphabet_size
     if alphabet_size is not None:
         return alphabet_size_of(alphabet_size)
     if symbols.size == 0:

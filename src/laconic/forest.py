@@ -19,7 +19,9 @@ class Forest(_core.Forest):
     or of levels before it, so that each level can be computed at once, from one slice into another.
     Document d is sequence[sequence_offsets[d]:sequence_offsets[d + 1]] (int32), in nodes.
     By node, `lengths` (int64 [alphabet_size + M]) says for how many terminals it stands, and
-    `hashes` (uint64, as many) depends on those terminals alone. All arrays are read-only.
+    `hashes` (uint64, as many) depends on those terminals alone. `shared` (int32, as many) is the
+    rule of the rulebook that has the same operands, down to the terminals, or -1: the same in every
+    batch. All arrays are read-only.
     """
 
     @cached_property
@@ -43,7 +45,8 @@ class Forest(_core.Forest):
 def plant(grammars: Grammars, merge: bool = True) -> Forest:
     """Return the forest of a batch. O(alphabet_size + rules + symbols).
 
-    Rules that no sequence needs are left out; without `merge`, equal rules stay apart.
+    Rules that no sequence needs are left out, also those of a rulebook, of which each is one node;
+    without `merge`, equal rules of documents stay apart.
 
     >>> from laconic import compress_many
     >>> forest = plant(compress_many(["abab", "xababab"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from laconic import _core
 
 if TYPE_CHECKING:
     from laconic.alphabet import Alphabet
-    from laconic.arrays import Int64s
+    from laconic.arrays import Int32s, Int64s
     from laconic.grammar import Grammar
     from laconic.rulebook import Rulebook
 
@@ -27,63 +27,73 @@ def how_many(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
+class _Rules(NamedTuple):
+    """Rules to be printed: row k defines alphabet_size + k; without an alphabet, in numbers."""
+
+    alphabet_size: int
+    rules: Int32s
+    lengths: Int64s
+    alphabet: Alphabet | None
+
+    def symbol(self, symbol: int) -> str:
+        if self.alphabet is None or symbol >= self.alphabet_size:
+            return str(symbol)
+        letter = self.alphabet.decode_bytes([symbol]).decode(errors="backslashreplace")
+        return letter if letter.isprintable() and not letter.isspace() else repr(letter)
+
+    def expansion(self, k: int) -> str:
+        length = self.lengths[k]
+        symbol, starts = np.array([self.alphabet_size + k], np.int32), np.array([0, length])
+        end = min(int(length), _PREVIEW)
+        alone = _core.Grammar(self.alphabet_size, self.rules, symbol)
+        terminals = alone.expand(self.lengths, starts, 0, end)
+        more = "…" if end < length else ""
+        if self.alphabet is None:
+            return " ".join(map(str, terminals.tolist())) + more
+        return repr(self.alphabet.decode_bytes(terminals).decode(errors="replace")) + more
+
+    def print_table(
+        self, order: Int64s, used: Int64s | None, rows: int, file: TextIO | None
+    ) -> None:
+        """Print the first `rows` of some rules, with how often they are used if that is known."""
+        shown = max(0, min(rows, len(order)))
+        if shown:
+            table = [["symbol", *([] if used is None else ["used"]), "length", "rule", "expansion"]]
+            for k in order[:shown].tolist():
+                times = [] if used is None else [used[k]]
+                figures = map(str, (self.alphabet_size + k, *times, self.lengths[k]))
+                rule = " ".join(map(self.symbol, self.rules[k].tolist()))
+                table.append([*figures, rule, self.expansion(k)])
+            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+            for *numbers, rule, expansion in table:
+                line = [word.rjust(width) for word, width in zip(numbers, widths, strict=False)]
+                print(*line, rule.ljust(widths[-2]), expansion, sep="  ", file=file)
+        if shown < len(order):
+            print(f"and {how_many(len(order) - shown, 'more rule')}", file=file)
+
+
 def print_rules(
     grammar: Grammar, alphabet: Alphabet | None, rows: int, file: TextIO | None
 ) -> None:
     """Print up to `rows` rules, those used most first; without an alphabet, as numbers."""
     print(repr(grammar), file=file)
-    _print_table(grammar, alphabet, grammar.occurrences, rows, file)
+    used = grammar.occurrences
+    order = np.argsort(-used, kind="stable")
+    # Of shared rules, most are other documents'.
+    order = order[(used[order] > 0) | (order >= len(used) - len(grammar.rules))]
+    _rules(grammar, alphabet).print_table(order, used, rows, file)
 
 
 def print_shared(rulebook: Rulebook, rows: int, file: TextIO | None) -> None:
     """Print the first `rows` rules of a rulebook."""
     print(repr(rulebook), file=file)
-    _print_table(rulebook, rulebook.alphabet, None, rows, file)
+    lengths, alphabet = rulebook.expanded_lengths, rulebook.alphabet
+    shared = _Rules(alphabet.size, rulebook.rules, lengths, alphabet)
+    shared.print_table(np.arange(len(lengths)), None, rows, file)
 
 
-def _print_table(
-    grammar: Grammar | Rulebook,
-    alphabet: Alphabet | None,
-    used: Int64s | None,
-    rows: int,
-    file: TextIO | None,
-) -> None:
-    """Print up to `rows` rules, those used most first if that is known."""
-    count = len(grammar.rules)
-    shown = max(0, min(rows, count))
-    order = np.arange(count) if used is None else np.argsort(-used, kind="stable")
-    if shown:
-        table = [["symbol", *([] if used is None else ["used"]), "length", "rule", "expansion"]]
-        for k in order[:shown].tolist():
-            rule = " ".join(_symbol(s, grammar, alphabet) for s in grammar.rules[k].tolist())
-            times = [] if used is None else [used[k]]
-            figures = map(str, (grammar.alphabet_size + k, *times, grammar.expanded_lengths[k]))
-            table.append([*figures, rule, _expansion(k, grammar, alphabet)])
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for *numbers, rule, expansion in table:
-            line = [word.rjust(width) for word, width in zip(numbers, widths, strict=False)]
-            print(*line, rule.ljust(widths[-2]), expansion, sep="  ", file=file)
-    if shown < count:
-        print(f"and {how_many(count - shown, 'more rule')}", file=file)
-
-
-def _symbol(symbol: int, grammar: Grammar | Rulebook, alphabet: Alphabet | None) -> str:
-    if alphabet is None or symbol >= grammar.alphabet_size:
-        return str(symbol)
-    letter = alphabet.decode_bytes([symbol]).decode(errors="backslashreplace")
-    return letter if letter.isprintable() and not letter.isspace() else repr(letter)
-
-
-def _expansion(k: int, grammar: Grammar | Rulebook, alphabet: Alphabet | None) -> str:
-    size, lengths = grammar.alphabet_size, grammar.expanded_lengths
-    symbol, starts = np.array([size + k], np.int32), np.array([0, lengths[k]], np.int64)
-    end = min(int(lengths[k]), _PREVIEW)
-    alone = _core.Grammar(size, grammar.rules, symbol)
-    terminals = alone.expand(lengths, starts, 0, end)
-    more = "…" if end < lengths[k] else ""
-    if alphabet is None:
-        return " ".join(map(str, terminals.tolist())) + more
-    return repr(alphabet.decode_bytes(terminals).decode(errors="replace")) + more
+def _rules(grammar: Grammar, alphabet: Alphabet | None) -> _Rules:
+    return _Rules(grammar.alphabet_size, grammar.all_rules, grammar.expanded_lengths, alphabet)
 
 
 def print_tree(
@@ -102,20 +112,21 @@ def print_tree(
       c
     and 4 more symbols
     """
+    rules = _rules(grammar, alphabet)
     seen: set[int] = set()
     shown = grammar.sequence[: max(0, rows)].tolist()
     waiting = [(symbol, 0) for symbol in reversed(shown)]
     while waiting:
         symbol, depth = waiting.pop()
-        line = "  " * depth + _symbol(symbol, grammar, alphabet)
+        line = "  " * depth + rules.symbol(symbol)
         k = symbol - grammar.alphabet_size
         if k >= 0:
-            line += " " + _expansion(k, grammar, alphabet)
+            line += " " + rules.expansion(k)
             if k in seen or depth == _DEEPEST:
                 line += " (as above)" if k in seen else " (deeper)"
             else:
                 seen.add(k)
-                left, right = grammar.rules[k].tolist()
+                left, right = grammar.all_rules[k].tolist()
                 waiting += [(right, depth + 1), (left, depth + 1)]
         print(line, file=file)
     if len(shown) < len(grammar.sequence):

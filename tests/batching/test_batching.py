@@ -116,7 +116,7 @@ def test_a_batch_moves_as_one() -> None:
     assert repr(batch) == "<Batch: 2 documents of up to 2 symbols, 1 node on 1 level, cpu>"
     moved = batch.to("meta")
     tensors = [value for value in vars(moved).values() if isinstance(value, torch.Tensor)]
-    assert len(tensors) == 7
+    assert len(tensors) == 8
     assert all(tensor.is_meta for tensor in tensors)
     assert moved.level_offsets == batch.level_offsets
     assert moved.mask.is_meta

@@ -65,6 +65,8 @@ class Batch:
     """int64 [alphabet_size + M]: terminals that each node stands for, 2^63 - 1 means more."""
     node_hashes: Tensor
     """int64 [alphabet_size + M]: 64 bits that depend on those terminals alone, in every batch."""
+    node_shared: Tensor
+    """int32 [alphabet_size + M]: the rule of the rulebook that each node is, or -1."""
     labels: Tensor | None
     """int64 [B], float32 [B] or float32 [B, K]."""
     rows: Tensor | None
@@ -148,6 +150,7 @@ def collate(
         sequence_lengths=torch.from_numpy(lengths),
         node_lengths=torch.from_numpy(forest.lengths.copy()),
         node_hashes=torch.from_numpy(forest.hashes.view(np.int64).copy()),
+        node_shared=torch.from_numpy(forest.shared.copy()),
         labels=None if labels is None else as_labels(labels, documents),
         rows=None if rows is None else _rows(rows, documents),
         bag=None if counted is None else bag_of(grammars, counted),

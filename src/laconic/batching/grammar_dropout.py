@@ -19,10 +19,10 @@ def expand_at_random(
 ) -> Grammars:
     """Return documents of the same texts whose sequences are longer.
 
-    Each nonterminal of a sequence is replaced by its two operands with probability `share`, these
-    again, and so on; up to a half, documents do not grow beyond measure. What becomes of a document
-    depends on the seed and its entry of `rows` (int64 [B]) alone, not on the others. O(symbols) for
-    each time that something is replaced.
+    Each nonterminal of a sequence, shared or not, is replaced by its two operands with probability
+    `share`, these again, and so on; up to a half, documents do not grow beyond measure. What
+    becomes of a document depends on the seed and its entry of `rows` (int64 [B]) alone, not on the
+    others. O(symbols) for each time that something is replaced.
 
     >>> from laconic import compress_many
     >>> grammars, row = compress_many(["abababababab"]), np.zeros(1, np.int64)
@@ -34,6 +34,9 @@ def expand_at_random(
     if not 0 <= share <= 0.5:
         raise InputError(f"share must be from 0 to 0.5, not {share}")
     size, rules, firsts = grammars.alphabet_size, grammars.rules, grammars.rule_offsets[:-1]
+    shared = 0 if grammars.rulebook is None else len(grammars.rulebook)
+    if grammars.rulebook is not None:
+        rules = np.concatenate([grammars.rulebook.rules, rules])
     sequence = grammars.sequence
     lengths = np.diff(grammars.sequence_offsets)
     documents = np.repeat(np.arange(len(grammars)), lengths)
@@ -51,7 +54,8 @@ def expand_at_random(
             break
         sizes = 1 + chosen
         left = (np.cumsum(sizes) - sizes)[chosen]
-        pairs = rules[firsts[documents[chosen]] + sequence[chosen] - size]
+        numbers = sequence[chosen] - size
+        pairs = rules[numbers + (numbers >= shared) * firsts[documents[chosen]]]
         twigs = _mixed(keys[chosen])
         sequence, keys = np.repeat(sequence, sizes), np.repeat(keys, sizes)
         documents = np.repeat(documents, sizes)
@@ -61,7 +65,8 @@ def expand_at_random(
             keys[left + side] = _mixed(twigs + np.uint64(side))
             fresh[left + side] = True
     offsets = np.concatenate([[0], np.cumsum(np.bincount(documents, minlength=len(grammars)))])
-    return trusted_grammars(size, rules, grammars.rule_offsets, sequence, offsets)
+    arrays = grammars.rules, grammars.rule_offsets, sequence, offsets
+    return trusted_grammars(size, *arrays, rulebook=grammars.rulebook)
 
 
 def _mixed(numbers: _UInt64s) -> _UInt64s:

@@ -278,7 +278,7 @@ def grammars_from(table: pa.Table, about: About) -> Grammars:
     packed = packed_lists(table)
     length = one_array(table, "length")
     try:
-        grammars = grammars_of(_core.unpack(packed, about.alphabet.size))
+        grammars = grammars_of(_core.unpack(packed, about.alphabet.size, None), None)
         lengths = grammars.expanded_lengths
     except GrammarError as error:
         raise CorpusError(error.reason, **error.place) from None

@@ -206,7 +206,7 @@ def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[Sc
         end = offset + int(lengths[symbol])
         rule = None
         if symbol >= size:
-            middle = offset + int(lengths[grammar.rules[symbol - size, 0]])
+            middle = offset + int(lengths[grammar.all_rules[symbol - size, 0]])
             rule = spell(offset, middle), spell(middle, end)
         yield ScoredSymbol(spell(offset, end), offset, end - offset, score, symbol, rule)
         offset = end

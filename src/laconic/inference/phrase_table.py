@@ -112,5 +112,5 @@ def _spelled(places: Sequence[int] | Int64s, grammars: Grammars, alphabet: Alpha
 
 
 def symbol_lengths(grammar: Grammar) -> Int64s:
-    """Return the terminals that each symbol stands for, int64 [alphabet_size + rules]."""
+    """Return the terminals that each symbol stands for, int64 [alphabet_size + all rules]."""
     return np.concatenate([np.ones(grammar.alphabet_size, np.int64), grammar.expanded_lengths])

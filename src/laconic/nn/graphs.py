@@ -251,6 +251,7 @@ def _static(
         sequence_lengths=torch.zeros_like(batch.sequence_lengths),
         node_lengths=batch.node_lengths.new_ones(batch.alphabet_size + nodes),
         node_hashes=batch.node_hashes.new_zeros(batch.alphabet_size + nodes),
+        node_shared=batch.node_shared.new_full((batch.alphabet_size + nodes,), -1),
         labels=None if batch.labels is None else torch.zeros_like(batch.labels),
         rows=None,
         bag=None if batch.bag is None else _empty_bag(batch.bag, len(batch), entries[0]),
@@ -302,6 +303,7 @@ def _copy_in(static: Batch, batch: Batch) -> None:
     rows = places.long()
     static.node_lengths.index_copy_(0, rows, batch.node_lengths)
     static.node_hashes.index_copy_(0, rows, batch.node_hashes)
+    static.node_shared.fill_(-1).index_copy_(0, rows, batch.node_shared)
     if static.labels is not None and batch.labels is not None:
         static.labels.copy_(batch.labels)
     if static.bag is not None and batch.bag is not None:
