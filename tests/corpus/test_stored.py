@@ -36,10 +36,10 @@ def test_documents_are_those_of_the_corpus(corpus: Corpus, rows: list[int], buff
     assert stored.take(rows) == corpus.grammars.take(rows)
 
 
-def test_offsets_and_lengths(corpus: Corpus) -> None:
+def test_offsets(corpus: Corpus) -> None:
     stored, grammars = StoredGrammars(corpus, 1), corpus.grammars
     assert len(stored) == 40
-    for name in ("rule_offsets", "sequence_offsets", "expanded_lengths", "alphabet_size"):
+    for name in ("rule_offsets", "sequence_offsets", "alphabet_size"):
         np.testing.assert_array_equal(getattr(stored, name), getattr(grammars, name))
     assert stored.starts.tolist() == [0, 7, 14, 21, 28, 35, 40]
     with pytest.raises(IndexError, match="document 40 of 40"):

@@ -180,8 +180,9 @@ class Corpus:
         if self.about.label is None or self.about.label not in self.schema.names:
             raise InputError("this corpus has no labels; name a label column when compressing")
         labels: list[Any] = []
-        for chunk in self.column(self.about.label).chunks:
-            labels += shared_values(chunk)
+        for piece in self._pieces:
+            for chunk in piece.load([self.about.label]).column(0).chunks:
+                labels += shared_values(chunk)
         return labels
 
     @property

@@ -91,6 +91,8 @@ def train(
         corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
         config = with_stream(config, corpora, accelerator)
     training, validation, task, rows = divide(source, valid, task, config)
+    by_row = None if weights is None else _weights(weights, source)[rows]
+    del rows
     with (
         joined(accelerator),
         torch.random.fork_rng(devices=[device] if cuda else []),
@@ -128,7 +130,7 @@ def train(
             document_losses(config, task, by_class),
             config,
             accelerator,
-            None if weights is None else _weights(weights, source)[rows],
+            by_row,
             largest=lambda: training.batch(sampler.largest(), (config.seed, sampler.epoch)),
         )
         forward = forward_pass(model, config, processes)

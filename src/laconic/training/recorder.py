@@ -254,7 +254,7 @@ def _about(
         **about_corpus(corpus.codec, corpus.alphabet),
         "corpus": {
             "documents": len(grammars),
-            "letters": int(grammars.expanded_lengths.sum()),
+            "letters": int(corpus.lengths.sum()),
             "symbols": int(grammars.sequence_offsets[-1]),
             "rules": int(grammars.rule_offsets[-1]),
             "classes": counted,
