@@ -21,7 +21,7 @@ from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel
 from laconic.nn.composers import COMPOSERS
 from laconic.nn.config import ModelConfig
-from laconic.report.explanation_page import document_page
+from laconic.report.explanation_page import document_page, lists_page
 from laconic.tasks import Classification, Multilabel, Regression
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
@@ -235,6 +235,11 @@ def test_pages_are_safe(tmp_path: Path) -> None:
     hostile = Classification(("<b>a</b>", '"><script>', "c"))
     predictor.task = hostile
     page = document_page(explain(predictor, HOSTILE), "<script>.csv", 20)
+    lists = lists_page({HOSTILE: []}, "<script>.csv")
+    for each in (page, lists):
+        assert "Content-Security-Policy" in each
+        assert "default-src &#x27;none&#x27;" in each
+        assert "<script" not in each
     lowered = page.lower()
     assert "<script" not in lowered
     assert "<img" not in lowered

@@ -10,15 +10,17 @@ from typing import Any
 import pytest
 import torch
 
+from laconic import Alphabet, Codec
 from laconic.files import append_line
 from laconic.nn import GrammarModel
+from laconic.tasks import Classification, Regression
 from laconic.training.checkpoint import (
     CheckpointError,
     Checkpoints,
     Position,
     cut_lines,
 )
-from laconic.training.run import Run, RunError
+from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
 TINY = TrainingConfig(embedding_size=16, width=16, epochs=3, batch_size=16, dropout=0.2, seed=5)
@@ -37,7 +39,9 @@ def test_runs_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "run/config.json").write_text("{}")
     with pytest.raises(RunError, match=r"about.json is missing"):
         Run.open(tmp_path / "run")
-    for text in ("[", "[]", "{}", '{"labels": 3}', "[" * 100_000):
+    labels = Regression().to_json() | {"std": 10**400}
+    huge = json.dumps({"labels": labels})
+    for text in ("[", "[]", "{}", '{"labels": 3}', "[" * 100_000, huge):
         (tmp_path / "run/about.json").write_text(text)
         with pytest.raises(RunError, match=r"about.json is damaged"):
             Run.open(tmp_path / "run")
@@ -104,6 +108,22 @@ def test_hostile_positions(checkpoints: Path, tmp_path: Path, change: dict[str, 
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     with pytest.raises(CheckpointError, match=r"state.json is damaged"):
         load(folder)
+
+
+def test_tampered_runs(tmp_path: Path) -> None:
+    about = {
+        "labels": Classification(("a", "b")).to_json(),
+        **about_corpus(Codec(), Alphabet.bytes()),
+    }
+    run = Run.create(tmp_path / "run", TINY, about)
+    for line in ("[1]", "3", '{"epoch": 1', "[" * 100_000):
+        run.metrics_path.write_text(f'{{"epoch": 1}}\n{line}\n')
+        with pytest.raises(RunError, match=r"metrics.jsonl, line 2: "):
+            Run.open(run.folder).metrics()
+    GrammarModel(TINY.model_config(256, 3, "classification")).save_pretrained(run.folder / "model")
+    told = r"about.json is damaged: it has labels for 2 outputs, the model has 3"
+    with pytest.raises(RunError, match=told):
+        run.model()
 
 
 def test_metrics_are_cut_to_what_the_checkpoint_knows(tmp_path: Path) -> None:

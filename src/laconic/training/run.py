@@ -81,7 +81,7 @@ class Run:
             raise RunError(f"{folder} is no whole run: {path.name} is missing") from None
         except VersionError as error:
             raise RunError(error.reason, file=str(path)) from None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise RunError(f"{path} is damaged: {error}") from None
         return cls(folder, config, task, codec, alphabet, about)
 
@@ -127,7 +127,11 @@ class Run:
         folder = self.folder / "model"
         if not (folder / "model.safetensors").is_file():
             raise RunError(f"{self.folder} has no model yet: no epoch is done; use train --resume")
-        return GrammarModel.from_pretrained(folder, device=device)
+        model = GrammarModel.from_pretrained(folder, device=device)
+        if model.config.outputs != self.task.outputs:
+            told = f"labels for {self.task.outputs} outputs, the model has {model.config.outputs}"
+            raise RunError(f"{self.folder / 'about.json'} is damaged: it has {told}")
+        return model
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return the lines of metrics.jsonl; one that was cut off is left out."""
@@ -138,8 +142,10 @@ class Run:
             if line.endswith("\n"):
                 try:
                     lines.append(json.loads(line))
-                except ValueError as error:
-                    raise RunError(f"{self.metrics_path}, line {number}: {error}") from None
+                    if not isinstance(lines[-1], dict):
+                        raise InputError("it is no object")
+                except (ValueError, RecursionError) as error:
+                    raise RunError(str(error), file=f"{self.metrics_path}, line {number}") from None
         return lines
 
     @property
