@@ -75,7 +75,8 @@ def train(
     training.run), to which `notes` are added; `resume` goes on with it. `progress` is called after
     every step and epoch, and may raise to stop. In several processes (torchrun), each calls this;
     the gradient is that of the mean loss over the documents of all. On the CPU, the same arguments
-    give the same weights, also after interruptions. Torch's random state is left as it was.
+    and number of threads give the same weights, also after interruptions. Torch's random state is
+    left as it was.
 
     Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
