@@ -8,19 +8,20 @@
 'aababcababcabcd'
 """
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from laconic import samples
-from laconic.alphabet import Alphabet
-from laconic.codecs import Codec, compress, compress_many
-from laconic.errors import AlphabetError, GrammarError
-from laconic.grammar import Grammar, Grammars
-from laconic.rulebook import Rulebook
-
 if TYPE_CHECKING:
+    from laconic import samples
+    from laconic.alphabet import Alphabet
+    from laconic.codecs import Codec, compress, compress_many
     from laconic.corpus import Corpus, CorpusError
+    from laconic.errors import AlphabetError, GrammarError
     from laconic.estimator import GrammarClassifier, GrammarRegressor
     from laconic.features.vectorizer import GrammarVectorizer
+    from laconic.grammar import Grammar, Grammars
+    from laconic.rulebook import Rulebook
 
 __all__ = [
     "Alphabet",
@@ -42,19 +43,24 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 
+# What is imported when it is asked for: corpora need pyarrow, estimators torch, vectorizers
+# scikit-learn, all else NumPy, which take longer to load than the command line takes to answer.
+_HOMES = {
+    "alphabet": ("Alphabet",),
+    "codecs": ("Codec", "compress", "compress_many"),
+    "corpus": ("Corpus", "CorpusError"),
+    "errors": ("AlphabetError", "GrammarError"),
+    "estimator": ("GrammarClassifier", "GrammarRegressor"),
+    "features.vectorizer": ("GrammarVectorizer",),
+    "grammar": ("Grammar", "Grammars"),
+    "rulebook": ("Rulebook",),
+}
+
+
 def __getattr__(name: str) -> Any:
-    # Corpora need pyarrow, estimators torch and vectorizers scikit-learn, which take longer to
-    # import than short work takes.
-    if name in ("Corpus", "CorpusError"):
-        from laconic import corpus
-
-        return getattr(corpus, name)
-    if name in ("GrammarClassifier", "GrammarRegressor"):
-        from laconic import estimator
-
-        return getattr(estimator, name)
-    if name == "GrammarVectorizer":
-        from laconic.features.vectorizer import GrammarVectorizer
-
-        return GrammarVectorizer
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"laconic.{home}"), name)
+    if not name.startswith("__") and find_spec(f"laconic.{name}"):
+        return import_module(f"laconic.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

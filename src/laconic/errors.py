@@ -7,6 +7,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
+# What is no character of a page or would command a terminal, as a picture of itself.
+_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
+_CONTROLS |= dict.fromkeys([*range(0x7F, 0xA0), *range(0xD800, 0xE000)], 0xFFFD)
+
+
+def visible(text: object) -> str:
+    r"""Return text without characters that a page or a terminal would act on.
+
+    >>> visible("a\x1b[31m\n")
+    'a␛[31m\n'
+    """
+    return str(text).translate(_CONTROLS)
+
 
 class LaconicError(Exception):
     """What Laconic raises on purpose; `reason` is the message without the place.
@@ -98,6 +111,8 @@ def needs(what: str, extras: str) -> Iterator[None]:
         raise
     except ModuleNotFoundError as error:
         module = str(error.name).partition(".")[0]
+        if module == "laconic":  # a part of it is missing, which no extra brings
+            raise
         name = _PACKAGES.get(module, module)
         missing = MissingPackageError(
             f"{what} needs the package {name}: pip install {name}, or 'laconic[{extras}]'"

@@ -219,8 +219,11 @@ def test_a_corpus_is_not_named_like_documents(tmp_path: Path, name: str) -> None
         ("RuntimeError('boom')", "laconic: this is a bug in Laconic", True),
         ("ValueError()", "laconic: this is a bug in Laconic", True),
         ("OSError('no disk')", "laconic: no disk", False),
-        ("OSError()", "laconic: OSError", False),
-        ("LaconicError()", "laconic: LaconicError", False),
+        ("OSError()", "laconic: OSError; see more with --debug", False),
+        ("LaconicError(' ')", "laconic: LaconicError; see more with --debug", False),
+        ("MemoryError()", "laconic: out of memory; give less at a time, or", False),
+        ("OSError(28, 'No space')", "laconic: the disk is full: [Errno 28] No space; make", False),
+        ("LaconicError('a\\x1b[31m')", "laconic: a␛[31m", False),
     ],
 )
 def test_bugs_are_told_apart_from_what_users_can_mend(error: str, last: str, traced: bool) -> None:
@@ -276,7 +279,10 @@ def test_verify_names_the_bad_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_no_output_and_resume_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_stopped_leaves_no_output_and_resume_goes_on(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     documents = samples.load("kjv").train.documents
     source = tmp_path / "in.txt"
     source.write_text("".join(f"{text}\n" for text in documents) * 24)
@@ -289,10 +295,10 @@ def test_ctrl_c_leaves_no_output_and_resume_goes_on(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while not shard.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     if process.returncode != 0:  # else it was faster than the signal
-        assert process.returncode == 130, errors
+        assert process.returncode == 128 + number, errors
         assert "go on with --resume" in errors
         assert not out.exists()
         assert "holds interrupted work" in run(*words, status=1).stderr

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import traceback
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 from cyclopts import App, Group, Parameter
 
 from laconic import __version__
-from laconic.errors import LaconicError, needs
+from laconic.cli.interrupt import full_disk, stopped, watch
+from laconic.errors import LaconicError, needs, visible
 
 __all__ = ["app", "main"]
 
@@ -51,7 +53,7 @@ def _run(
     try:
         with needs(f"laconic {words[0]}", "train") if learns else nullcontext():
             _commands(words)
-    except (LaconicError, OSError):
+    except (LaconicError, OSError, MemoryError):
         if debug:
             traceback.print_exc()
         raise
@@ -62,26 +64,37 @@ def main() -> None:
     # Torch's threads wait for each other by spinning. If other programs need the processors, they
     # had better not spin for long: training small models could take twenty times as long.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    watch()
     try:
         app()
-    except KeyboardInterrupt:
-        print("laconic: stopped", file=sys.stderr)
-        # Threads may be deep in a long document; nothing they do is wanted any more.
-        sys.stderr.flush()
-        os._exit(130)
-    except BrokenPipeError:  # `laconic show … | head`
+    except BaseException as error:
+        _end(error)
+
+
+def _end(error: BaseException) -> NoReturn:
+    if (number := stopped()) or isinstance(error, KeyboardInterrupt):
+        _leave("laconic: stopped", 128 + (number or signal.SIGINT))
+    if isinstance(error, SystemExit):
+        raise error
+    if isinstance(error, BrokenPipeError):  # `laconic show … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
-    except (LaconicError, OSError) as error:
-        _leave(f"laconic: {str(error) or type(error).__name__}")
-    except Exception:
-        traceback.print_exc()
-        _leave(f"laconic: this is a bug in Laconic {__version__}; please report it with the above")
+    said = str(error).strip()
+    if full_disk(error):
+        _leave(f"laconic: the disk is full: {said}; make room, or choose another place")
+    if isinstance(error, LaconicError | OSError):
+        _leave(f"laconic: {said or f'{type(error).__name__}; see more with --debug'}")
+    if isinstance(error, MemoryError):
+        cure = "give less at a time, or use a machine with more"
+        _leave(f"laconic: out of memory{said and f': {said}'}; {cure}")
+    traceback.print_exception(error)
+    _leave(f"laconic: this is a bug in Laconic {__version__}; please report it with the above")
 
 
-def _leave(message: str) -> NoReturn:
+def _leave(message: str, status: int = 1) -> NoReturn:
     """Say why, and go at once: threads may be deep in work that nobody wants any more."""
-    sys.stdout.flush()
-    print(message, file=sys.stderr)
+    with suppress(OSError):
+        sys.stdout.flush()
+    print(visible(message), file=sys.stderr)
     sys.stderr.flush()
-    os._exit(1)
+    os._exit(status)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from laconic.cli.flags import Device, Json, MaybeOut, RunFolder
-from laconic.errors import InputError
+from laconic.errors import InputError, visible
 from laconic.files import check_output, write_json
 from laconic.show import how_many
 from laconic.tasks import Metric
@@ -92,7 +92,7 @@ def _print_table(figures: dict[str, Any], metrics: Sequence[Metric]) -> None:
             print(f"  {metric.words:20} {value:.4f}")
     if "per_class" not in figures:
         return
-    names = [str(each["class"])[:20] for each in figures["per_class"]]
+    names = [visible(each["class"])[:20] for each in figures["per_class"]]
     wide = max(5, *map(len, names))
     print(f"\n  {'class':{wide}}  documents  predicted  precision  recall      F1")
     for name, each in zip(names, figures["per_class"], strict=True):

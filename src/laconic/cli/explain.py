@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from laconic.cli.flags import Device, Force, InputPaths, Json, MaybeOut, Reading, RunFolder
 from laconic.cli.inputs import open_inputs
-from laconic.errors import InputError
+from laconic.errors import InputError, visible
 from laconic.files import check_output, spare_inputs, write_text
 
 if TYPE_CHECKING:
@@ -153,12 +153,12 @@ def _print_document(found: Explanation) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from laconic.report.explanation_page import shade, visible
+    from laconic.report.explanation_page import shade
 
     console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(f"prediction: {found.prediction}"))
+    console.print(Text(visible(f"prediction: {found.prediction}")))
     for name, probability in (found.probabilities or {}).items():
-        console.print(Text(f"  {probability:6.1%}  {name}"))
+        console.print(Text(visible(f"  {probability:6.1%}  {name}")))
     what = "the value" if found.target is None else repr(found.target)
     console.print(Text(f"blue speaks for {what}, red against it"))
     strongest = max((abs(piece.score) for piece in found.pieces), default=0.0)
@@ -179,7 +179,7 @@ def _print_phrases(title: str, phrases: Sequence[Phrase], score: str, kind: str 
 
     from laconic.report.explanation_page import shared
 
-    table = Table(title=Text(title), title_justify="left", box=None)
+    table = Table(title=Text(visible(title)), title_justify="left", box=None)
     table.add_column(score, justify="right")
     table.add_column("times", justify="right")
     table.add_column(kind)

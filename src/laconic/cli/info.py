@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from laconic.cli.flags import CorpusPath, Json
-from laconic.errors import InputError
+from laconic.errors import InputError, visible
 
 
 def info(
@@ -114,4 +114,4 @@ def _print_table(figures: dict[str, Any]) -> None:
         more = f", and {len(shown) - 20} more" if len(shown) > 20 else ""
         lines["labels"] = ", ".join(f"{name}: {n:,}" for name, n in shown[:20]) + more
     for name, value in lines.items():
-        print(f"  {name:10} {value}")
+        print(visible(f"  {name:10} {value}"))

@@ -1,7 +1,8 @@
-"""What Ctrl-C does to work that can go on later."""
+"""What Ctrl-C, SIGTERM and a full disk do to work, also to such as can go on later."""
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from collections.abc import Iterator
@@ -9,28 +10,38 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+_signals: list[int] = []
+
+
+def watch() -> None:
+    """Let SIGTERM do what Ctrl-C does, and remember both: libraries may make other errors of it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+
+
+def stopped() -> int | None:
+    """Return the signal that stopped us, if one did."""
+    return _signals[0] if _signals else None
+
+
+def full_disk(error: BaseException) -> bool:
+    """Return whether an error says that there is no room for a file."""
+    return isinstance(error, OSError) and error.errno in _FULL
+
 
 @contextmanager
 def resumable(kept: Path) -> Iterator[None]:
-    """Say how to go on when Ctrl-C stops the work, if `kept` holds any of it.
-
-    Libraries that were called at that moment may make another error of it.
-    """
-    pressed = False
-
-    def press(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, press)
+    """Say how to go on when a signal or a full disk stops the work, if `kept` holds any of it."""
     try:
         yield
     except BaseException as error:
-        if not pressed and not isinstance(error, KeyboardInterrupt):
-            raise
-        if kept.exists():
+        stops = full_disk(error) or stopped() or isinstance(error, KeyboardInterrupt)
+        if stops and kept.exists():
             print(f"laconic: {kept} keeps what is done: go on with --resume", file=sys.stderr)
-        raise KeyboardInterrupt from error
-    finally:
-        signal.signal(signal.SIGINT, before)
+        raise
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    _signals.append(number)
+    raise KeyboardInterrupt

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from laconic.cli.flags import OUT, Device, Force, InputPaths, Reading, RunFolder
 from laconic.cli.inputs import open_inputs
 from laconic.cli.progress import InputProgress
-from laconic.errors import InputError
+from laconic.errors import InputError, visible
 from laconic.files import check_output, spare_inputs
 from laconic.show import how_many
 
@@ -208,6 +208,8 @@ def _print(tables: Iterator[pa.Table], as_json: bool) -> None:
     count = 0
     for table in tables:
         rows = table.to_pylist()
+        if sys.stdout.isatty():  # a program reads what is piped as it is
+            rows = [{name: _seen(value) for name, value in row.items()} for row in rows]
         if as_json:
             for row in rows:
                 print(json.dumps(row, ensure_ascii=False, default=_shown))
@@ -216,6 +218,10 @@ def _print(tables: Iterator[pa.Table], as_json: bool) -> None:
                 writer.writerow(table.column_names)
             writer.writerows([_shown(value) for value in row.values()] for row in rows)
         count += len(rows)
+
+
+def _seen(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) else value
 
 
 def _shown(value: Any) -> Any:
@@ -245,7 +251,7 @@ def _report(
         }
         print(json.dumps(fields))
         return
-    shown = ", ".join(f"{name}: {number:,}" for name, number in tally.most_common(10))
+    shown = ", ".join(f"{visible(name)}: {number:,}" for name, number in tally.most_common(10))
     more = f", and {len(tally) - 10} more" if len(tally) > 10 else ""
     classes = f"; {shown}{more}" if tally else ""
     print(f"{path}: {how_many(count, 'document')}, {seconds:.1f} s{classes}")

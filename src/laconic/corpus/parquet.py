@@ -6,6 +6,7 @@ import os
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -206,11 +207,19 @@ class CorpusWriter:
         self._writer.close()
         _sign_footer(self._path)
 
+    def abandon(self) -> None:
+        """Let go of a file that is not to be ended: the disk may be full."""
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+
     def __enter__(self) -> CorpusWriter:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
 
 
 def _footer(file: BinaryIO) -> tuple[int, bytes, int | None]:

@@ -82,12 +82,12 @@ def build_corpus(
             done.add(tally)
             if progress is not None:
                 progress(done)
+        # Only its end tells whether a compressed file ends with a newline.
+        changed = documents.layout != job.about.layout
+        rejected = unfinished.finish(documents.layout if changed else None)
     except BaseException:
         unfinished.abandon()
         raise
-    # Only its end tells whether a compressed file ends with a newline.
-    changed = documents.layout != job.about.layout
-    rejected = unfinished.finish(documents.layout if changed else None)
     if done.documents == 0:
         see = f"; see {rejected}" if rejected else ""
         raise NoDocumentsError(f"{', '.join(documents.files[:3])}: no document to compress{see}")

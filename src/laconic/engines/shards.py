@@ -66,7 +66,7 @@ class UnfinishedCorpus:
         self.out = out = local_path(out)
         self.folder = out.with_name(out.name + PARTIAL)
         self._shards, self._unfinished = self.folder / "shards", self.folder / "unfinished.parquet"
-        self._moved = self.folder / "moved"
+        self._merger, self._moved = self.folder / "merged.parquet", self.folder / "moved"
         self._sharded, self._level, self._most = sharded, level, shard_letters
         self._compact = compact
         self._model: str | None = None
@@ -190,13 +190,14 @@ class UnfinishedCorpus:
 
     def abandon(self) -> None:
         """Leave the unfinished shard; what there is no finished shard to go on from is removed."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-            self._unfinished.unlink(missing_ok=True)
-        if not self._shard(0).exists():
-            self.discard()
-        self._in_use.close()
+        with self._in_use:
+            if self._writer is not None:
+                self._writer.abandon()
+                self._writer = None
+            for each in (self._unfinished, self._merger):
+                each.unlink(missing_ok=True)
+            if not self._shard(0).exists():
+                remove(self.folder)
 
     def _is_moved(self) -> bool:
         """Return whether the shards have their name: then those of a replaced corpus have ours."""
@@ -233,11 +234,11 @@ class UnfinishedCorpus:
         shards = [self._shard(number) for number in range(self._number)]
         if len(shards) == 1:
             return shards[0]
-        merged = self.folder / "merged.parquet"
         files = [CorpusFile(shard) for shard in shards if shard.stat().st_size]
-        writer = CorpusWriter(merged, files[0].schema, self._level, self._model)
+        self._writer = CorpusWriter(self._merger, files[0].schema, self._level, self._model)
         for file in files:
             for piece in file.pieces():
-                writer.write(piece.load(None))
+                self._writer.write(piece.load(None))
+        writer, self._writer = self._writer, None
         writer.close(files[-1].final_layout)
-        return merged
+        return self._merger

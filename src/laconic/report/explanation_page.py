@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from laconic.errors import visible
 from laconic.report.markup import Html, document, element, joined
 from laconic.report.tables import gauge, table
 
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
     from laconic.inference.phrase_table import Phrase
 
 _FOR, _AGAINST = (67, 147, 195), (214, 96, 77)  # told apart by nearly every eye
-# What is no character of a page or would command a terminal, as a picture of itself.
-_CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
-_CONTROLS |= dict.fromkeys([*range(0x7F, 0xA0), *range(0xD800, 0xE000)], 0xFFFD)
 
 
 def shade(score: float, strongest: float) -> tuple[int, int, int]:
@@ -31,15 +29,6 @@ def shade(score: float, strongest: float) -> tuple[int, int, int]:
         round(255 - share * (255 - green)),
         round(255 - share * (255 - blue)),
     )
-
-
-def visible(text: str) -> str:
-    r"""Return text without characters that a page or a terminal would act on.
-
-    >>> visible("a\x1b[31m\n")
-    'a␛[31m\n'
-    """
-    return text.translate(_CONTROLS)
 
 
 def shared(phrase: Phrase) -> str:
