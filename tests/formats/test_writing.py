@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import tempfile
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laconic.cli import app
 from laconic.formats import ReadOptions, read
 from laconic.formats.format import Format
 from laconic.formats.registry import format_named
@@ -347,3 +350,15 @@ def test_what_is_written_whole_has_no_compressed_name(name: str) -> None:
     layout = {"format": "files", "columns": ["path", "text"], "text": "text"}
     with pytest.raises(ValueError, match="is not written as"):
         layout_for(Path(name), layout)
+
+
+def test_thousands_of_columns_take_no_thousand_times_as_long(tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(4000)]
+    row = ["text", *names]
+    (tmp_path / "a.csv").write_text("\n".join([",".join(row)] * 3) + "\n")
+    laconic = partial(app, exit_on_error=False, result_action="return_value")
+    laconic(["compress", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.parquet")])
+    started = time.process_time()
+    laconic(["expand", str(tmp_path / "a.parquet"), "-o", str(tmp_path / "b.csv")])
+    assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+    assert time.process_time() - started < 4

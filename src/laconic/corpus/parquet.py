@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -95,8 +96,9 @@ class CorpusFile:
         fields = listed_fields(stored) if self.stored.model else stored
         self.schema: pa.Schema = self.about.schema(fields)
         needed = ("grammar", "length") if self.stored.model else GRAMMAR_COLUMNS.names
-        for name in sorted({*needed, *stored.names}):
-            if stored.names.count(name) != 1 or self.schema.names.count(name) > 1:
+        times, listed = Counter(stored.names), Counter(self.schema.names)
+        for name in sorted({*needed, *times}):
+            if times[name] != 1 or listed[name] > 1:
                 raise CorpusError(f"must have one column {name!r}")
 
     def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:

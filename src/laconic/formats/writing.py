@@ -68,7 +68,8 @@ def write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> int:
     def documents() -> Iterator[pa.Table]:
         nonlocal count
         for table in tables:
-            if missing := [name for name in layout["columns"] if name not in table.column_names]:
+            there = set(table.column_names)
+            if missing := [name for name in layout["columns"] if name not in there]:
                 raise InputError(f"no column {missing[0]!r} in the documents, but in their layout")
             if table.num_rows:
                 yield table.select(layout["columns"])
