@@ -122,8 +122,8 @@ def test_names() -> None:
     assert Alphabet.named("bytes") == Alphabet.bytes()
     assert Alphabet.named("zhang") == Alphabet.zhang()
     assert Alphabet.named("dna") == Alphabet.dna()
-    assert Alphabet.named("dna_n") == Alphabet.dna(other="letter")
-    assert as_alphabet("dna_n") == Alphabet.dna(other="letter")
+    assert Alphabet.named("dna_n") == Alphabet.dna(other="letter", ignore_case=True)
+    assert as_alphabet("dna_n") == Alphabet.named("dna_n")
     learned = Alphabet.learn(["abc"])
     assert as_alphabet(learned) is learned
     for wrong in ("rna", "", "DNA", 3, None):
@@ -556,3 +556,9 @@ def test_damaged_json_raises_alphabet_errors_only(noise: str, start: int, stop: 
         except AlphabetError:
             continue
         assert Alphabet.from_json(alphabet.to_json()) == alphabet
+
+
+def test_masked_genomes_keep_their_letters() -> None:
+    dna = Alphabet.named("dna_n")
+    assert dna.decode(dna.encode("ACGTacgtNnRr-")) == "ACGTACGTNNNNN"
+    assert Alphabet.from_json(dna.to_json()) == dna

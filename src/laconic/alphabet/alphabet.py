@@ -127,7 +127,10 @@ class Alphabet:
             raise InputError(f"no alphabet is named {name!r}; the names are {', '.join(names)}")
         if name == "bytes":
             return cls.bytes()
-        return cls.zhang() if name == "zhang" else cls.dna("letter" if name == "dna_n" else "error")
+        if name == "zhang":
+            return cls.zhang()
+        # Genomes are masked in lower case: as a fifth letter, half of one would be lost unseen.
+        return cls.dna("letter", ignore_case=True) if name == "dna_n" else cls.dna()
 
     @property
     def size(self) -> int:
