@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import os
 import re
+import stat
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ import pyarrow.fs
 
 from laconic.errors import InputError, needs
 from laconic.formats.compression import BROKEN, decompressor, split_suffix
+from laconic.formats.pipes import PythonFiles
 
 PathOrURL: TypeAlias = str | os.PathLike[str]
 
@@ -108,6 +110,8 @@ class Stream(io.RawIOBase):
         while size > 0 and self.failure is None:
             try:
                 piece = bytes(self._file.read1(min(size, self._step)))
+            except MemoryError:  # Arrow's is one of its exceptions; the file is not to blame
+                raise
             except BROKEN as error:
                 self.failure = f"the file breaks off or is damaged ({error}); fetch it again"
                 break
@@ -150,10 +154,10 @@ def find(inputs: PathOrURL | Sequence[PathOrURL]) -> list[Source]:
 
 def _find_one(given: str) -> list[Source]:
     filesystem, path = _filesystem(given)
-    info = filesystem.get_file_info(path)
-    if info.type == pa.fs.FileType.File:
-        return [Source(given, filesystem, path, info.size or 0, PurePosixPath(path).name)]
-    if info.type == pa.fs.FileType.Directory:
+    kind, size = _kind(filesystem, path)
+    if kind == pa.fs.FileType.File:
+        return [_source(given, filesystem, path, size, PurePosixPath(path).name)]
+    if kind == pa.fs.FileType.Directory:
         base, pattern, recursive = path.rstrip("/"), None, True
     elif glob := re.search(r"[*?\[]", path):
         base = path[: glob.start()].rpartition("/")[0]
@@ -164,19 +168,80 @@ def _find_one(given: str) -> list[Source]:
     root = base or ("/" if path.startswith("/") else ".")
     shown = _shown(given, path, root)
     found = []
-    selector = pa.fs.FileSelector(root, recursive=recursive, allow_not_found=True)
-    for entry in filesystem.get_file_info(selector):
-        relative = entry.path[len(root) :].lstrip("/")
-        hidden = any(piece.startswith(".") for piece in relative.split("/"))
-        if entry.type != pa.fs.FileType.File or hidden:
+    for entry, size in _files(filesystem, root, recursive):
+        relative = entry[len(root) :].lstrip("/")
+        if any(piece.startswith(".") for piece in relative.split("/")):
             continue
         if pattern is None or pattern.fullmatch(relative):
-            file = shown + relative, filesystem, entry.path, entry.size or 0, relative
-            found.append(Source(*file, from_folder=pattern is None))
+            file = shown + relative, filesystem, entry, size, relative
+            found.append(_source(*file, from_folder=pattern is None))
     if not found:
         what = "matches no file" if pattern else "is a folder without files"
         raise FileNotFoundError(f"{given}: {what}; check the path, or quote the glob")
     return sorted(found, key=lambda source: source.relative)
+
+
+def _source(
+    name: str, filesystem: Any, path: str, size: int, relative: str, from_folder: bool = False
+) -> Source:
+    """Return a file, with what can open it; its path in its folder is text, whatever its name."""
+    local = isinstance(filesystem, pa.fs.LocalFileSystem)
+    if local and (not _is_text(path) or stat.S_ISFIFO(os.stat(path).st_mode)):
+        filesystem = PythonFiles()
+        relative = os.fsencode(relative).decode(errors="backslashreplace")
+    return Source(name, filesystem, path, size, relative, from_folder)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        return bool(path.encode())
+    except UnicodeEncodeError:  # bytes that are no UTF-8 are lone surrogates in Python's paths
+        return False
+
+
+def _kind(filesystem: Any, path: str) -> tuple[pa.fs.FileType, int]:
+    """Return what a path is, a pipe being a file, and its size."""
+    if not isinstance(filesystem, pa.fs.LocalFileSystem):
+        info = filesystem.get_file_info(path)
+        return info.type, info.size or 0
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return pa.fs.FileType.NotFound, 0
+    if stat.S_ISDIR(found.st_mode):
+        return pa.fs.FileType.Directory, 0
+    if stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode):
+        return pa.fs.FileType.File, found.st_size
+    return pa.fs.FileType.Unknown, 0
+
+
+def _files(filesystem: Any, root: str, recursive: bool) -> Iterator[tuple[str, int]]:
+    """Give path and size of the files in a folder, those whose own names are hidden left out."""
+    if not isinstance(filesystem, pa.fs.LocalFileSystem):
+        selector = pa.fs.FileSelector(root, recursive=recursive, allow_not_found=True)
+        for info in filesystem.get_file_info(selector):
+            if info.type == pa.fs.FileType.File:
+                yield info.path, info.size or 0
+        return
+    # pyarrow follows a link to a folder that it is in until the system refuses, and knows no names
+    # that are not UTF-8.
+    folders: list[tuple[str, frozenset[tuple[int, int]]]] = [(root, frozenset())]
+    while folders:
+        folder, above = folders.pop()
+        if not os.path.isdir(folder):
+            continue
+        known = os.stat(folder)
+        if (here := (known.st_dev, known.st_ino)) in above:
+            continue
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                path = f"{folder.rstrip('/')}/{entry.name}"
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_file():
+                    yield path, entry.stat().st_size
+                elif recursive and entry.is_dir():
+                    folders.append((path, above | {here}))
 
 
 def _filesystem(given: str) -> tuple[Any, str]:
