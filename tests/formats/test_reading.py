@@ -345,6 +345,43 @@ def test_later_jsonl_rows_must_fit(tmp_path: Path, line: bytes, reason: str) -> 
     json.dumps([one.content for part in documents.parts() for one in part.rejects])
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"text": "b", "n": "x"}', "'n' does not fit the first rows: str instead of int64"),
+        (b'{"text": "b", "n": [1]}', "'n' does not fit the first rows: list instead of int64"),
+        (b'{"text": "b", "n": 99999999999999999999}', "'n' does not fit the first rows: not int64"),
+        (b'{"text": "b", "s": {"k": "x"}}', "'k': str instead of int64"),
+        (b'{"text": "b", "n": 1, "text": "c"}', "the key 'text' occurs twice; rename or remove"),
+        (b'{"text": "b", "s": {"k": 1, "k": 2}}', "the key 'k' occurs twice"),
+        (b'{"text": "b", "l": ' + b"[" * 400 + b"]" * 400 + b"}", "in each other, more than 32"),
+        (
+            b'{"text": "b", "s": ' + b'{"k":' * 700 + b"1" + b"}" * 701,
+            "in each other, more than 32",
+        ),
+        (b'{"text": "b", "l": ' + b"[" * 9999 + b"]" * 9999 + b"}", "in each other, over 32 deep"),
+    ],
+)
+def test_misfits_among_the_first_rows_of_jsonl(tmp_path: Path, line: bytes, reason: str) -> None:
+    first = b'{"text": "a", "n": 1, "s": {"k": 1}, "l": [[1]]}\n'
+    file = put(tmp_path / "a.jsonl", first + line + b'\n{"text": "c", "n": 2}\n')
+    documents = read(file, SKIP)
+    assert numbers_of(documents) == [1, 3]
+    assert [found for found, _ in rejects_of(documents)] == [2]
+    with pytest.raises(ReadError) as caught:
+        list(read(file).parts())
+    assert (caught.value.file, caught.value.row) == (file, 2)
+    assert reason in caught.value.reason
+
+
+def test_jsonl_types_are_those_of_the_rows_that_agree(tmp_path: Path) -> None:
+    values = ["1", '"x"', "2.5", "null", "1e400", '{"a": 1}', "3"]
+    lines = [f'{{"text": "a", "n": {value}}}' for value in values]
+    documents = read(put(tmp_path / "a.jsonl", "\n".join(lines).encode()), SKIP)
+    assert documents.schema.field("n").type == pa.float64()
+    assert numbers_of(documents) == [1, 3, 4, 5, 7]
+
+
 # Parquet and tables
 
 
@@ -436,6 +473,20 @@ def test_a_folder_per_class(tmp_path: Path) -> None:
     one = read(tmp_path / "pos" / "b.txt", ReadOptions(format="files"))
     assert rows_of(one) == [{"path": "b.txt", "text": b"good\n\xff"}]
     assert one.label is None
+
+
+def test_a_stray_file_beside_classes_takes_no_label_away(tmp_path: Path) -> None:
+    for name in ("neg/a.txt", "pos/b.txt", "README"):
+        put(tmp_path / name, b"x")
+    with pytest.raises(ReadError, match="README: is beside folders that are classes"):
+        read(tmp_path)
+    documents = read(tmp_path, SKIP)
+    assert [row["label"] for row in rows_of(documents)] == ["neg", "pos"]
+    (reject,) = (one for part in documents.parts() for one in part.rejects)
+    assert (reject.file, reject.row) == (f"{tmp_path}/README", 1)
+    everything = read(f"{tmp_path}/**", ReadOptions(format="files"))
+    assert everything.label is None
+    assert len(rows_of(everything)) == 3
 
 
 def test_fasta_and_fastq(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from laconic.errors import InputError
 from laconic.formats.registry import FormatName
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 _PART_BYTES = 1 << 20  # of text that are read at a time
 _ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
+
+
+_MAX_DOCUMENT = "Megabytes (2^20 bytes) that a document may have; longer ones are an error."
+_LARGEST = 1024  # Arrow's offsets within a column end at 2 GiB.
 
 
 @dataclass(frozen=True)
@@ -31,17 +36,22 @@ class ReadingFlags:
         True
     )
     escapes: Annotated[bool, Parameter(negative="", help=_ESCAPES)] = False
+    max_document: Annotated[int, Parameter(help=_MAX_DOCUMENT)] = 64
 
     def options(self) -> ReadOptions:
         """Return these as the readers want them."""
         from laconic.formats import ReadOptions
 
+        if not 1 <= self.max_document <= _LARGEST:
+            reason = f"--max-document must be from 1 to {_LARGEST}, not {self.max_document}"
+            raise InputError(reason)
         return ReadOptions(
             format=self.format,
             text=column(self.text),
             header=self.header,
             escapes=self.escapes,
             part_bytes=_PART_BYTES,
+            max_document=self.max_document << 20,
         )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from laconic.alphabet import Alphabet, AlphabetError, Symbols
 from laconic.codecs import compress_symbols
 from laconic.corpus.schema import About, table_of
-from laconic.errors import InputError
+from laconic.errors import InputError, OutOfMemoryError
 
 _LONGEST = 0xFFFFFF00  # terminals; the core keeps positions in 32 bits
 
@@ -40,8 +40,16 @@ class DocumentError(InputError):
 def compress_table(table: pa.Table, job: CompressionJob, threads: int = 1) -> Result:
     """Return the corpus of a table of documents, the columns beside the text untouched.
 
-    Raises DocumentError for the first bad document unless the job is to skip it.
+    Raises DocumentError for the first bad document unless the job is to skip it, OutOfMemoryError.
     """
+    try:
+        return _compressed(table, job, threads)
+    except MemoryError as error:
+        reason = "out of memory; use fewer --workers, or split long documents"
+        raise OutOfMemoryError(reason) from error
+
+
+def _compressed(table: pa.Table, job: CompressionJob, threads: int) -> Result:
     about = job.about
     documents = _joined(table.column(about.text).cast(pa.large_binary()))
     errors: list[DocumentError] = []

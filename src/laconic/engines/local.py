@@ -11,6 +11,8 @@ import pyarrow as pa
 from laconic.corpus.worker import CompressionJob, Result, compress_table
 from laconic.threads import processors
 
+_MOST = 64 << 20  # bytes of tables that are under way at a time, if they are several
+
 
 class LocalEngine:
     """Threads of this process, one per processor by default."""
@@ -19,15 +21,23 @@ class LocalEngine:
         self.workers = workers or processors()
 
     def run(self, tables: Iterable[pa.Table], job: CompressionJob) -> Iterator[Result]:
-        """Yield the result of each table, in order; two tables per thread are under way at most."""
+        """Yield the result of each table, in order; two tables per thread are under way at most.
+
+        Fewer, where they are large: what a codec takes is many times as much.
+        """
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="laconic")
-        waiting: deque[Future[Result]] = deque()
+        waiting: deque[tuple[int, Future[Result]]] = deque()
         try:
             for table in tables:
-                waiting.append(pool.submit(compress_table, table, job))
-                if len(waiting) >= 2 * self.workers:
-                    yield waiting.popleft().result()
+                size = table.nbytes
+                under_way = sum(each for each, _ in waiting)
+                while waiting and (len(waiting) >= 2 * self.workers or under_way + size > _MOST):
+                    done, result = waiting.popleft()
+                    under_way -= done
+                    yield result.result()
+                waiting.append((size, pool.submit(compress_table, table, job)))
+                del table
             while waiting:
-                yield waiting.popleft().result()
+                yield waiting.popleft()[1].result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -28,7 +28,7 @@ from laconic.files import (
     write_text,
 )
 
-_MOST_REJECTS = 100_000  # that a shard may hold: they are in memory until it is finished
+_MOST_REJECTS = 20_000  # that a shard may hold: they are in memory until it is finished
 _MOST_NOTE = 1 << 32  # bytes that a note may have, with their reasons and contents
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from laconic.errors import InputError
 from laconic.formats.format import ReadError, ReadOptions, Reject, RowNumbers, shown
 
 STRINGS = (pa.string(), pa.large_string())
+MOST_COLUMNS = 10_000  # each takes some 50 kB while a corpus is written
+_LISTED = 50  # of them in a message
 
 
 def choose_columns(
@@ -22,8 +25,13 @@ def choose_columns(
 
     Raises ReadError, with the columns there are, where one is missing or the text is not clear.
     """
-    listed = ", ".join(map(repr, columns))
-    if twice := sorted({name for name in columns if list(columns).count(name) > 1}):
+    if len(columns) > MOST_COLUMNS:
+        reason = (
+            f"{len(columns):,} columns; at most {MOST_COLUMNS:,} are read: is it of this format?"
+        )
+        raise ReadError(reason, file=file)
+    listed = ", ".join(map(repr, columns[:_LISTED])) + ", …" * (len(columns) > _LISTED)
+    if twice := sorted(name for name, times in Counter(columns).items() if times > 1):
         raise ReadError(f"two columns are named {twice[0]!r}; rename one of them", file=file)
 
     def named(column: str | int, flag: str) -> str:

@@ -19,7 +19,7 @@ _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
 _READERS: dict[str, _Open] = {
     "gzip": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
     "bz2": bz2.BZ2File,
-    "xz": lzma.LZMAFile,
+    "xz": lambda raw: _Xz(raw),
     "zstd": partial(pa.CompressedInputStream, compression="zstd"),
 }
 _WRITERS: dict[str, _Open] = {
@@ -29,7 +29,41 @@ _WRITERS: dict[str, _Open] = {
     "xz": partial(lzma.LZMAFile, mode="wb"),
     "zstd": lambda raw: pa.CompressedOutputStream(pa.PythonFile(raw, "w"), "zstd"),
 }
+_READ = 1 << 16
+_MOST_UNPACKER = 256 << 20  # bytes; xz -9 needs 65 MiB
 BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, pa.ArrowException)  # what readers raise
+
+
+class _Xz:
+    """What LZMAFile is, with a limit: a file may ask for gigabytes to be unpacked with."""
+
+    def __init__(self, raw: Any) -> None:
+        self._raw, self._unpack, self._data = raw, _unpacker(), b""
+
+    def read1(self, size: int) -> bytes:
+        while True:
+            if self._unpack.eof:
+                # Padding between streams is of zeros.
+                self._data = self._unpack.unused_data.lstrip(b"\0")
+                while not self._data and (data := self._raw.read(_READ)):
+                    self._data = data.lstrip(b"\0")
+                if not self._data:
+                    return b""
+                self._unpack = _unpacker()
+            elif self._unpack.needs_input and not self._data:
+                self._data = self._raw.read(_READ)
+                if not self._data:
+                    raise EOFError("the end of the stream is missing")
+            data, self._data = self._data, b""
+            if piece := self._unpack.decompress(data, size):
+                return piece
+
+    def close(self) -> None:
+        pass
+
+
+def _unpacker() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(memlimit=_MOST_UNPACKER)
 
 
 def split_suffix(name: str) -> tuple[str, str | None]:

@@ -31,12 +31,13 @@ from laconic.formats.format import (
     Reject,
     RowNumbers,
     shown,
+    too_long,
 )
 from laconic.formats.records import Records, scan, split, unquoted
 from laconic.formats.sources import Source, Stream
 
 BLOCK = 4 << 20
-LONGEST_RECORD = 1 << 28  # finding its end takes several times as much memory
+_MOST_RECORDS = 1 << 15  # at a time: what is told of a short one that is bad is longer than it
 _SAMPLE = 256 << 10
 _BOM = b"\xef\xbb\xbf"
 _UNCLOSED = "a quote is opened here and never closed; the rest of the file cannot be read"
@@ -47,6 +48,7 @@ class DelimitedReader:
 
     def __init__(self, sources: list[Source], options: ReadOptions, delimiter: str) -> None:
         self._delimiter, self._options = delimiter, options
+        self._longest = options.max_document + BLOCK  # of a record, with what is beside the text
         source = sources[0]
         block, records = self._sample(source)
         if options.header:
@@ -76,13 +78,15 @@ class DelimitedReader:
                 block, records, final = self._more(stream, block, _SAMPLE)
                 if len(records.ends):
                     return block, records
-                if final or len(block) > LONGEST_RECORD:
+                if len(block) > self._longest:
+                    raise self._too_long(source.name, 1)
+                if final:
                     reason = stream.failure or (_UNCLOSED if block else "is empty: no columns")
                     raise ReadError(reason, file=source.name, row=1 if block else None)
 
     def _more(self, stream: Stream, rest: bytes, least: int) -> tuple[bytes, Records, bool]:
         """Return an incomplete record with what follows it, and whether that is all there is."""
-        wanted = max(least, len(rest))
+        wanted = min(max(least, len(rest)), max(least, self._longest + 1 - len(rest)))
         data = stream.read(wanted)
         block, final = rest + data, len(data) < wanted
         if final and not stream.failure and block and block[-1:] not in (b"\n", b"\r"):
@@ -100,13 +104,23 @@ class DelimitedReader:
             if not begun and (len(records.ends) or final):
                 begun = True
                 skipped = self._check_header(stream, block, records)
-            read = self._rows(file, block, records, skipped, row)
-            row += len(records.ends) - skipped
+            for first in range(0, len(records.ends), _MOST_RECORDS):
+                some = records.some(first, first + _MOST_RECORDS)
+                start = int(records.ends[first - 1]) if first else 0
+                yield self._rows(file, block, some, start, skipped, row)
+                row += len(some.ends) - skipped
+                skipped = 0
             rest = block[int(records.ends[-1]) :] if len(records.ends) else block
-            done = final or len(rest) > LONGEST_RECORD
+            done = final
+            if len(rest) > self._longest:
+                raise self._too_long(file, row + 1)
             if done and (rest or stream.failure):
-                read.rejects.append(Reject(file, row + 1, stream.failure or _UNCLOSED, shown(rest)))
-            yield read
+                reject = Reject(file, row + 1, stream.failure or _UNCLOSED, shown(rest))
+                yield FileRows(rejects=[reject])
+
+    def _too_long(self, file: str, row: int) -> ReadError:
+        reason = f"the row is {too_long(self._options.max_document)}, or close its quote"
+        return ReadError(reason, file=file, row=row)
 
     def _check_header(self, stream: Stream, block: bytes, records: Records) -> int:
         """Return how many records are header: 1 or 0."""
@@ -119,8 +133,10 @@ class DelimitedReader:
         check_same_columns(stream.name, names, self.schema.names)
         return 1
 
-    def _rows(self, file: str, block: bytes, records: Records, skipped: int, row: int) -> FileRows:
-        """Parse the good records of a block and reject the others."""
+    def _rows(
+        self, file: str, block: bytes, records: Records, start: int, skipped: int, row: int
+    ) -> FileRows:
+        """Parse the good records of a block from `start` on and reject the others."""
         width = len(self.schema)
         bad = records.fields != width
         bad[list(records.malformed)] = True
@@ -129,7 +145,7 @@ class DelimitedReader:
         passed[:skipped] = True
         bad, good = bad & ~passed, ~(bad | passed)
         rows = np.arange(len(good), dtype=np.int64) + (row + 1 - skipped)
-        starts = np.concatenate((np.zeros(1, np.int64), records.ends))
+        starts = np.concatenate((np.array([start], np.int64), records.ends))
         rejects = []
         for index in np.flatnonzero(bad).tolist():
             reason = records.malformed.get(index) or (

@@ -13,12 +13,23 @@ import pyarrow.compute as pc
 
 from laconic.errors import InputError, needs
 from laconic.formats.columns import as_bytes, fixed_columns
-from laconic.formats.format import NEWLINES, FileRows, Format, Layout, ReadOptions, Reject
+from laconic.formats.format import (
+    NEWLINES,
+    FileRows,
+    Format,
+    Layout,
+    ReadError,
+    ReadOptions,
+    Reject,
+    too_long,
+)
 from laconic.formats.lines import newlines
 from laconic.formats.sources import Source, Stream
 
 _BLOCK = 1 << 22
-_SAMPLE = 1 << 18
+_SAMPLE = _READ = 1 << 18
+_RECORD = 200  # bytes that an object of dnaio takes beside its text
+_MOST_LINES = 1 << 22  # of a record: dnaio keeps them apart, in fifty bytes and more each
 
 
 class FastaReader:
@@ -29,7 +40,7 @@ class FastaReader:
     ) -> None:
         with needs("reading FASTA and FASTQ", "dna"):
             import dnaio
-        self._dnaio, self._kind = dnaio, kind
+        self._dnaio, self._kind, self._longest = dnaio, kind, options.max_document
         columns = ["name", "sequence"] + ["qualities"] * (kind == "fastq")
         self.text, self.label = fixed_columns(sources[0].name, columns, "sequence", options)
         self.schema = pa.schema((name, pa.large_string()) for name in columns)
@@ -54,7 +65,7 @@ class FastaReader:
                     yield self._rows(held, row)
                     row, held, size = row + len(held), [], 0
                 held.append(record)
-                size += len(record.sequence)
+                size += len(record.name) + len(record.sequence) + _RECORD
         except (self._dnaio.FileFormatError, UnicodeDecodeError) as error:
             reason = f"not {self._kind.upper()} from here on ({error})"
         if stream.failure:
@@ -67,12 +78,15 @@ class FastaReader:
         yield read
 
     def _records(self, stream: Stream) -> Iterator[Any]:
-        with io.BufferedReader(stream, 1 << 18) as file:
+        bounded = _Bounded(stream, self._longest)
+        with io.BufferedReader(bounded, _READ) as file:
             if not file.peek(1):
                 return
             reader = self._dnaio.FastaReader if self._kind == "fasta" else self._dnaio.FastqReader
             with reader(file) as records:
-                yield from records
+                for record in records:
+                    bounded.begin_record()
+                    yield record
 
     def _rows(self, records: list[Any], row: int) -> FileRows:
         columns = [
@@ -80,6 +94,36 @@ class FastaReader:
             for field in self.schema
         ]
         return FileRows.after(row, pa.table(columns, schema=self.schema))
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends with ReadError where a record is too long for what dnaio makes of it."""
+
+    def __init__(self, stream: Stream, longest: int) -> None:
+        self._stream, self._longest, self._row = stream, longest, 0
+        self.begin_record()
+
+    def begin_record(self) -> None:
+        """Note that all records but those just read ahead are done."""
+        # Names and qualities are no text, nor is what was read ahead.
+        self._bytes, self._lines = 2 * self._longest + _BLOCK, _MOST_LINES
+        self._row += 1
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._bytes -= len(data)
+        self._lines -= data.count(b"\n")
+        if self._bytes < 0:
+            reason = f"the record is {too_long(self._longest)}"
+            raise ReadError(reason, file=self._stream.name, row=self._row)
+        if self._lines < 0:
+            reason = f"the record has more than {_MOST_LINES:,} lines; write it in longer ones"
+            raise ReadError(reason, file=self._stream.name, row=self._row)
+        return len(data)
 
 
 def _line_width(lines: list[bytes]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -21,6 +22,7 @@ RowNumbers: TypeAlias = npt.NDArray[np.int64]  # from 1, as editors count
 NEWLINES: dict[str, Sequence[Any]] = {"newline": ["\n", "\r\n"], "final_newline": [True, False]}
 SOME_COLUMNS = "a list of columns"  # what a key of a layout may be, instead of choices
 _LONGEST_CONTENT = 1000
+_MOST_SHOWN = 20  # columns of a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class ReadOptions:
     0; `text` None: the column "text", else the only one that is not the label. `header`: the first
     row of a CSV names its columns, else they are "0", "1", …. `escapes`: in the text column of a
     CSV backslash + n stands for a newline. `on_error`: "stop" raises ReadError, "skip" gives a
-    Reject. `part_bytes`: about so many bytes of text make a part.
+    Reject. `part_bytes`: about so many bytes of text make a part. `max_document`: so many bytes a
+    document may have; what is needed to read a longer one is not known, so it is refused.
     """
 
     format: str | None = None
@@ -100,6 +103,7 @@ class ReadOptions:
     escapes: bool = False
     on_error: Literal["stop", "skip"] = "stop"
     part_bytes: int = 8 << 20
+    max_document: int = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,11 @@ class ReadError(InputError):
     """An input that cannot be read; `row` counts from 1 and is None where it is the whole file."""
 
 
+def too_long(most: int) -> str:
+    """Return why a document of more than `most` bytes is not read."""
+    return f"longer than {most:,} bytes; split it, or allow more megabytes with --max-document"
+
+
 def at_its_row(
     error: LaconicError, files: Sequence[str], rows: Sequence[int] | RowNumbers, first: int = 0
 ) -> ReadError:
@@ -139,17 +148,23 @@ def at_its_row(
 
 
 def shown(content: object) -> object:
-    r"""Return `content` as JSON can hold it: bytes decoded, everything cut at 1,000 characters.
+    r"""Return `content` as JSON can hold it: bytes decoded, all cut at some 1,000 characters.
 
     >>> shown({"a": b"caf\xe9", "b": 1})
     {'a': 'caf\\xe9', 'b': 1}
     """
+    return _shown(content, _LONGEST_CONTENT)
+
+
+def _shown(content: object, most: int) -> object:
     if isinstance(content, dict):
-        return {str(key): shown(value) for key, value in content.items()}
+        # Many rows may be bad, and each have thousands of columns.
+        each = most // max(1, min(len(content), _MOST_SHOWN))
+        some = islice(content.items(), _MOST_SHOWN)
+        return {str(_shown(str(key), each)): _shown(value, each) for key, value in some}
     if isinstance(content, bytes):
-        return content[:_LONGEST_CONTENT].decode(errors="backslashreplace")[:_LONGEST_CONTENT]
+        return content[:most].decode(errors="backslashreplace")[:most]
     if content is None or isinstance(content, bool | int | float):
         return content
     # A lone surrogate is a str that no file of JSON can hold.
-    text = str(content)[:_LONGEST_CONTENT]
-    return text.encode(errors="backslashreplace").decode()[:_LONGEST_CONTENT]
+    return str(content)[:most].encode(errors="backslashreplace").decode()[:most]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, TypeAlias
@@ -28,7 +30,8 @@ from laconic.formats.sources import Source, Stream
 
 Object: TypeAlias = dict[str, Any]
 _BOM = b"\xef\xbb\xbf"
-_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+# What Arrow says of a value that it cannot take; that memory is out is none of these.
+_MISFITS = (TypeError, ValueError, OverflowError, NotImplementedError)
 _PYTHON: dict[pa.DataType, tuple[type, ...]] = {
     pa.string(): (str,),
     pa.int64(): (int,),
@@ -37,42 +40,47 @@ _PYTHON: dict[pa.DataType, tuple[type, ...]] = {
 }
 _STYLES = ((", ", ": "), (",", ":"))
 _STYLE_LINES = 100
+_DEEPEST = 32  # lists and objects in each other; Parquet's readers go down by recursion
+_MOST_LINES = 1 << 15  # at a time: what Python makes of a short one is a hundred times as long
+_MOST_VALUES = 1 << 22  # of a line, likewise
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
 class JsonlReader:
     """JSONL; missing keys are null, a missing text is rejected, keys the first rows lack too."""
 
     def __init__(self, sources: list[Source], options: ReadOptions) -> None:
-        file = sources[0].name
+        file, self._longest = sources[0].name, options.max_document
         with Stream(sources[0]) as stream:
             block = stream.read(BLOCK)
             if len(block) == BLOCK:
-                block = block[: block.rfind(b"\n") + 1] or next(line_blocks(stream, block), b"")
+                begun = line_blocks(stream, self._longest, block)
+                block = block[: block.rfind(b"\n") + 1] or next(filter(None, begun), b"")
         lines = _lines(block)
         rows = [row for line in lines if isinstance(row := _parsed(line), dict)]
+        rows = [row for row in rows if not any(map(_too_deep, row.values()))]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         if not columns:
             raise ReadError("no JSON object in it, so no columns; is this JSONL?", file=file)
         self.text, self.label = choose_columns(file, columns, options)
-        self.schema = pa.schema((name, self._type(rows, name, file)) for name in columns)
+        self.schema = pa.schema(
+            (name, pa.string() if name == self.text else _type([row.get(name) for row in rows]))
+            for name in columns
+        )
+        self._types = {each.name: (each.type, _PYTHON.get(each.type)) for each in self.schema}
         self.style: Layout = {**_style(lines, rows, columns), **newlines(block)}
-
-    def _type(self, rows: list[Object], name: str, file: str) -> pa.DataType:
-        if name == self.text:
-            return pa.string()
-        try:
-            kind = pa.array([row.get(name) for row in rows]).type
-        except _MISFITS as error:
-            reason = f"the values of {name!r} have no common type ({error}); make them strings"
-            raise ReadError(reason, file=file) from error
-        return pa.string() if pa.types.is_null(kind) else kind
 
     def read(self, stream: Stream) -> Iterator[FileRows]:
         """Read one file; blank lines are no documents but count as rows."""
-        return read_lines(stream, partial(self._rows, stream.name))
+        return read_lines(stream, self._longest, partial(self._rows, stream.name))
 
-    def _rows(self, file: str, block: bytes, row: int) -> tuple[int, FileRows]:
+    def _rows(self, file: str, block: bytes, row: int) -> Iterator[tuple[int, FileRows]]:
         lines = _lines(block)
+        for first in range(0, len(lines), _MOST_LINES):
+            some = lines[first : first + _MOST_LINES]
+            yield len(some), self._some_rows(file, some, row + first)
+
+    def _some_rows(self, file: str, lines: list[bytes], row: int) -> FileRows:
         objects: list[Object] = []
         rows: list[int] = []
         rejects: list[Reject] = []
@@ -92,7 +100,7 @@ class JsonlReader:
         except _MISFITS:
             table, rows, more = self._one_by_one(file, objects, rows)
             rejects = sorted(rejects + more, key=lambda reject: reject.row)
-        return len(lines), FileRows(table, np.array(rows, np.int64), rejects)
+        return FileRows(table, np.array(rows, np.int64), rejects)
 
     def _misfit(self, row: Object) -> str | None:
         """Return why a row cannot be a document of this schema, None if it can."""
@@ -102,10 +110,14 @@ class JsonlReader:
         if not isinstance(text, str):
             return f"the text {self.text!r} is {type(text).__name__}, not a string"
         for key, value in row.items():
-            index = self.schema.get_field_index(key)
-            if index < 0:
+            kind, python = self._types.get(key, (None, None))
+            if kind is None:
                 return f"unexpected key {key!r}: the first rows do not have it"
-            if misfit := _misfit(value, self.schema.field(index).type):
+            if value is None or (python is not None and type(value) in python):
+                continue
+            if _too_deep(value):
+                return f"{key!r} has lists or objects in each other, more than {_DEEPEST} deep"
+            if misfit := _misfit(value, kind):
                 return f"{key!r} does not fit the first rows: {misfit}"
         return None
 
@@ -140,17 +152,73 @@ def _lines(block: bytes) -> list[bytes]:
     return [line.removesuffix(b"\r") for line in lines]
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> Object:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise KeyError(next(key for key in row if keys.count(key) > 1))
+    return row
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_unique).raw_decode
+
+
 def _parsed(line: bytes) -> Object | str:
     """Return the object of a line, or why there is none."""
+    if len(line) > BLOCK:
+        rest = _STRING.sub(b"", line)
+        if sum(map(rest.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+            return f"more than {_MOST_VALUES:,} values in a line; write them to a file of their own"
     try:
-        value = json.loads(line.decode())
+        text = line.decode().strip(" \t\r\n")
+        value, end = _decode(text)
+        if end < len(text):
+            raise json.JSONDecodeError("Extra data", text, end)
     except UnicodeDecodeError as error:
         return f"not UTF-8: byte {line[error.start]:#04x} at position {error.start}"
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        return f"not JSON that can be read: lists or objects in each other, over {_DEEPEST} deep"
+    except KeyError as error:
+        return f"the key {error.args[0]!r} occurs twice; rename or remove one"
+    except ValueError as error:
         return f"not JSON ({error})"
     if not isinstance(value, dict):
         return f'{type(value).__name__} instead of an object such as {{"text": …}}'
     return value
+
+
+def _too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        inner = (each for each in level if isinstance(each, list | dict))
+        level = [one for each in inner for one in (each.values() if type(each) is dict else each)]
+        if not level:
+            return False
+    return True
+
+
+def _type(values: list[Any]) -> pa.DataType:
+    """Return the type of values; where they have none in common, that of those like the first."""
+    kind = _common(values)
+    if kind is None:
+        like = [value for value in values if value is not None and _common([value]) is not None]
+        like = [value for value in like if _sort(value) is _sort(like[0])]
+        # The longest beginning that has a type: lists and objects may differ within.
+        counts = range(1, len(like) + 1)
+        most = bisect_left(counts, True, key=lambda count: _common(like[:count]) is None)
+        kind = _common(like[:most])
+    return pa.string() if kind is None or pa.types.is_null(kind) else kind
+
+
+def _common(values: list[Any]) -> pa.DataType | None:
+    try:
+        return pa.array(values).type
+    except _MISFITS:
+        return None
+
+
+def _sort(value: object) -> type:
+    return float if type(value) is int else type(value)
 
 
 def _misfit(value: object, kind: pa.DataType) -> str | None:

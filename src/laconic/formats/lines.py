@@ -11,50 +11,73 @@ import pyarrow.compute as pc
 
 from laconic.errors import InputError
 from laconic.formats.columns import as_bytes, fixed_columns, join_records
-from laconic.formats.format import NEWLINES, FileRows, Format, Layout, ReadOptions, Reject, shown
+from laconic.formats.format import (
+    NEWLINES,
+    FileRows,
+    Format,
+    Layout,
+    ReadOptions,
+    Reject,
+    shown,
+    too_long,
+)
 from laconic.formats.sources import Source, Stream
 
 BLOCK = 4 << 20
-LONGEST_LINE = 1 << 30  # Arrow's offsets within a column end at 2 GiB.
 
 
-def line_blocks(stream: Stream, begun: bytes = b"") -> Iterator[bytes]:
+def line_blocks(stream: Stream, longest: int, begun: bytes = b"") -> Iterator[bytes | None]:
     """Give the whole lines of a stream, some megabytes at a time, each with its newline.
 
-    `begun` is what was read of the first line already. The last block may lack the newline that the
-    file lacks; where the stream breaks off, the last block is the broken line, without one. A line
-    over 1 GiB ends with OSError.
+    `begun` is what was read of them already. The last block may lack the newline that the file
+    lacks; where the stream breaks off, the last block is the broken line, without one. A line of
+    much more than `longest` bytes is passed over: None stands for it.
     """
-    rest, size = [begun], len(begun)
-    while data := stream.read(BLOCK):
+    rest: list[bytes] = []
+    size, passing = 0, False
+    while data := begun or stream.read(BLOCK):
+        begun = b""
+        if passing:
+            end = data.find(b"\n") + 1
+            if not end:
+                continue
+            yield None
+            passing, data = False, data[end:]
         cut = data.rfind(b"\n") + 1
         if cut:
             yield b"".join([*rest, data[:cut]])
             rest, size = [], 0
         rest.append(data[cut:])
         size += len(data) - cut
-        if size > LONGEST_LINE:
-            raise OSError("a line is longer than 1 GiB; is this the right --format?")
-    if last := b"".join(rest):
+        if size > longest + BLOCK:  # what stands beside the text may be as long as a block
+            rest, size, passing = [], 0, True
+    if passing:
+        yield None
+    elif last := b"".join(rest):
         yield last
 
 
 def read_lines(
-    stream: Stream, rows_of: Callable[[bytes, int], tuple[int, FileRows]]
+    stream: Stream, longest: int, rows_of: Callable[[bytes, int], Iterable[tuple[int, FileRows]]]
 ) -> Iterator[FileRows]:
     """Read the lines of a file: `rows_of` gets a block of them, and the row before the first.
 
-    It returns how many lines there are, and their documents. Where the stream breaks off, the line
-    that it cuts short is rejected.
+    It gives how many lines there are, and their documents, some at a time. Where the stream breaks
+    off, the line that it cuts short is rejected; so is one that is too long.
     """
     row, rest = 0, b""
-    for block in line_blocks(stream):
+    for block in line_blocks(stream, longest):
+        if block is None:
+            row += 1
+            reason = f"the line is {too_long(longest)}"
+            yield FileRows(rejects=[Reject(stream.name, row, reason, "")])
+            continue
         if stream.failure and not block.endswith(b"\n"):
             rest = block
             break
-        count, read = rows_of(block, row)
-        yield read
-        row += count
+        for count, read in rows_of(block, row):
+            yield read
+            row += count
     if stream.failure:
         yield FileRows(rejects=[Reject(stream.name, row + 1, stream.failure, shown(rest))])
 
@@ -72,14 +95,15 @@ class LinesReader:
     def __init__(self, sources: list[Source], options: ReadOptions) -> None:
         self.text, self.label = fixed_columns(sources[0].name, ["text"], "text", options)
         self.schema = pa.schema([("text", pa.binary())])
+        self._longest = options.max_document
         with Stream(sources[0]) as stream:
-            self.style = newlines(next(line_blocks(stream), b""))
+            self.style = newlines(next(line_blocks(stream, self._longest), None) or b"")
 
     def read(self, stream: Stream) -> Iterator[FileRows]:
         """Read one file, without a Python loop over its lines."""
-        return read_lines(stream, self._rows)
+        return read_lines(stream, self._longest, self._rows)
 
-    def _rows(self, block: bytes, row: int) -> tuple[int, FileRows]:
+    def _rows(self, block: bytes, row: int) -> Iterator[tuple[int, FileRows]]:
         if self.style["newline"] == "\r\n":
             block = block.replace(b"\r\n", b"\n")
         if not block.endswith(b"\n"):
@@ -89,7 +113,7 @@ class LinesReader:
         offsets[1:] = ends - np.arange(len(ends))  # Where they are once the newlines are gone.
         data = pa.py_buffer(block.translate(None, b"\n"))
         texts = pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), data])
-        return len(texts), FileRows.after(row, pa.table([texts], schema=self.schema))
+        yield len(texts), FileRows.after(row, pa.table([texts], schema=self.schema))
 
 
 def _blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from laconic.formats.columns import STRINGS, check_same_columns, choose_columns, not_utf8, without
-from laconic.formats.format import FileRows, Format, Layout, ReadError, ReadOptions, Reject
+from laconic.formats.format import (
+    FileRows,
+    Format,
+    Layout,
+    ReadError,
+    ReadOptions,
+    Reject,
+    too_long,
+)
 from laconic.formats.sources import Source, Stream
 
 _TEXT_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _MOST_ROWS = 1 << 16
 _DATASET_ROWS = 1000
+_BUFFER = 1 << 20
+_AT_ONCE = 64 << 20  # bytes that rows may take when they are decoded together
+_SKEW = 8  # lists that are decoded together may be so many times as long as the rest
 
 
 class _Columns:
@@ -72,10 +84,10 @@ class _Columns:
 
 
 class ParquetReader(_Columns):
-    """Parquet, a bounded number of rows at a time."""
+    """Parquet, a bounded number of bytes at a time, whatever a few bytes of the file stand for."""
 
     def __init__(self, sources: list[Source], options: ReadOptions) -> None:
-        self._part_bytes = max(1, options.part_bytes)
+        self._part_bytes, self._longest = max(1, options.part_bytes), options.max_document
         with _opened(sources[0]) as file:
             super().__init__(sources[0].name, file.schema_arrow, options)
 
@@ -84,24 +96,80 @@ class ParquetReader(_Columns):
         source = stream.source
         with _opened(source) as file:
             self.check(source.name, file.schema_arrow)
-            total = file.metadata.num_rows
-            groups = map(file.metadata.row_group, range(file.num_row_groups))
-            wide = max(
-                (group.total_byte_size // max(1, group.num_rows) for group in groups), default=1
-            )
-            size = min(_MOST_ROWS, max(1, self._part_bytes // max(1, wide)))
-            row = 0
-            batches = file.iter_batches(size, use_threads=False, columns=self.schema.names)
+            total, row = file.metadata.num_rows, 0
             try:
-                for batch in batches:
+                size = self._rows_at_once(file, source)
+                names = self.schema.names
+                for batch in file.iter_batches(size, use_threads=False, columns=names):
                     row += batch.num_rows
-                    table = pa.Table.from_batches([batch]).select(self.schema.names)
+                    table = pa.Table.from_batches([batch]).select(names)
                     consumed = source.size * row // total
                     yield self.rows(source.name, table, row - batch.num_rows, consumed)
+            except MemoryError:  # Arrow's is one of its exceptions, too, but no row is to blame.
+                raise
             except (OSError, pa.ArrowException) as error:
                 reason = f"the file is damaged from here ({error}); fetch it again"
                 reject = Reject(source.name, row + 1, reason, "")
                 yield FileRows(rejects=[reject], consumed=source.size)
+
+    def _rows_at_once(self, file: Any, source: Source) -> int:
+        """Return how many rows may be decoded together, in whichever row group they are."""
+        rows = _MOST_ROWS
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            count = max(1, group.num_rows)
+            stored = max(1, group.total_byte_size // count)
+            if stored > self._longest + _AT_ONCE:
+                reason = (
+                    f"row group {number} has rows of {stored:,} bytes: {too_long(self._longest)}"
+                )
+                raise ReadError(reason, file=source.name)
+            decoded = sum(
+                each * (1 if values <= count else _SKEW * values / count)
+                for each, values in _decoded(source, file, number)
+            )
+            rows = min(rows, self._part_bytes // stored, int(_AT_ONCE / max(1, decoded)))
+        return max(1, rows)
+
+
+def _decoded(source: Source, file: Any, number: int) -> Iterator[tuple[int, int]]:
+    """Give for columns of a row group the most bytes that one value can take, and their number.
+
+    Columns whose values are stored one by one are left out: these take what the file says. Where
+    values are numbers of a dictionary, or share prefixes, it says nothing of their size.
+    """
+    group, dictionaries = file.metadata.row_group(number), []
+    for index in range(group.num_columns):
+        chunk, width = group.column(index), file.schema.column(index).length
+        if chunk.physical_type != "BYTE_ARRAY":
+            yield max(8, width), chunk.num_values
+        elif "DELTA_BYTE_ARRAY" in chunk.encodings:
+            yield chunk.total_uncompressed_size, chunk.num_values
+        elif chunk.has_dictionary_page:
+            dictionaries.append(chunk)
+    if dictionaries:
+        paths = [chunk.path_in_schema for chunk in dictionaries]
+        with _opened(source, metadata=file.metadata, read_dictionary=paths) as probe:
+            for chunk in dictionaries:
+                path = chunk.path_in_schema
+                batches = probe.iter_batches(1 << 10, [number], [path], use_threads=False)
+                # A dictionary comes with the first value that is not missing.
+                lengths = (_longest_value(batch.column(0)) for batch in batches)
+                yield next((length for length in lengths if length), 0), chunk.num_values
+
+
+def _longest_value(array: pa.Array) -> int:
+    """Return the bytes of the longest value in the dictionary of an array, of lists perhaps."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        if _VIEWS.get(kind.value_type, kind.value_type) not in _TEXT_TYPES:
+            return 0
+        return pc.max(pc.binary_length(array.dictionary)).as_py() or 0
+    if pa.types.is_map(kind):
+        return max(_longest_value(array.keys), _longest_value(array.items))
+    if pa.types.is_struct(kind):
+        return max(map(_longest_value, array.flatten()), default=0)
+    return _longest_value(array.values) if pa.types.is_nested(kind) else 0
 
 
 class TableReader(_Columns):
@@ -144,7 +212,11 @@ class TableReader(_Columns):
         self._spent, row = True, 0
         for table in tables:
             self.check(stream.name, table.schema)
-            yield self.rows(stream.name, table.select(self.schema.names), row, 0)
+            longest = max(map(_longest_value, table.column(self.text).chunks), default=0)
+            step = _AT_ONCE // longest + 1 if longest else max(1, table.num_rows)
+            for start in range(0, table.num_rows, step):
+                some = table.slice(start, step).select(self.schema.names)
+                yield self.rows(stream.name, some, row + start, 0)
             row += table.num_rows
 
 
@@ -161,21 +233,23 @@ def _as_table(batch: object) -> pa.Table:
     raise TypeError(reason)
 
 
-def _opened(source: Source) -> Any:
+@contextmanager
+def _opened(source: Source, **options: Any) -> Iterator[Any]:
     """Open a Parquet file; one of our own is no input."""
     if source.compression:
         reason = f"Parquet compresses within the file; decompress the {source.compression} first"
         raise ReadError(reason, file=source.name)
-    try:
-        file = pa.parquet.ParquetFile(
-            source.filesystem.open_input_file(source.path), pre_buffer=False
-        )
-    except pa.ArrowException as error:
-        raise ReadError(f"not a Parquet file ({error})", file=source.name) from error
-    if b"laconic" in (file.schema_arrow.metadata or {}):
-        file.close()
-        raise ReadError("is a corpus already; read it with laconic itself", file=source.name)
-    return file
+    with source.filesystem.open_input_file(source.path) as raw:
+        try:
+            # Without a buffer all of a row group's column would be read at once.
+            file = pa.parquet.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER, **options)
+        except MemoryError:
+            raise
+        except pa.ArrowException as error:
+            raise ReadError(f"not a Parquet file ({error})", file=source.name) from error
+        if b"laconic" in (file.schema_arrow.metadata or {}):
+            raise ReadError("is a corpus already; read it with laconic itself", file=source.name)
+        yield file
 
 
 def _write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> None:

@@ -13,35 +13,47 @@ import pyarrow.compute as pc
 from laconic.arrays import arrow_integers
 from laconic.formats.format import FileRows, RawPart, Reject, RowNumbers
 
+_MOST = 32 << 20  # bytes of a part that are no text, about
+_ROW, _PIECE = 128, 4 << 10  # what a row and a table take beside their values
+_MOST_REJECTS = 4096
+
 
 def cut_into_parts(
     files: Iterable[tuple[str, FileRows]], schema: pa.Schema, text: str, part_bytes: int
 ) -> Iterator[RawPart]:
     """Yield parts of about `part_bytes` bytes of text, from the rows of files given by name.
 
-    Where the cuts fall depends on the documents alone, not on how they were read.
+    Where the cuts fall depends on the documents alone, not on how they were read, unless it is the
+    rest that takes memory: many rows of little text, other columns, or rejects.
     """
     held: list[tuple[str, RowNumbers, pa.Table]] = []
     rejects: list[Reject] = []
-    size = 0
+    size = taken = 0
     for file, read in files:
         rejects += read.rejects
-        if read.table is None or not read.table.num_rows:
-            continue
-        ends = np.cumsum(_text_bytes(read.table.column(text)))
+        table, rows = read.table, read.rows
+        count = 0 if table is None else table.num_rows
+        if table is not None and count:
+            ends = np.cumsum(text_bytes(table.column(text)))
+            each = _ROW + max(0, table.nbytes - int(ends[-1])) // count
         start, before = 0, 0
-        while start < len(ends):
+        while table is not None and start < count:
             room = max(1, part_bytes) - size
             stop = int(np.searchsorted(ends, before + room, side="right"))
-            if stop == start and not held:
+            stop = min(stop, start + (_MOST - taken) // each)
+            if stop <= start and not held:
                 stop = start + 1
             if stop > start:
-                held.append((file, read.rows[start:stop], read.table.slice(start, stop - start)))
+                held.append((file, rows[start:stop], table.slice(start, stop - start)))
                 size += int(ends[stop - 1]) - before
+                taken += each * (stop - start) + _PIECE
                 start, before = stop, int(ends[stop - 1])
-            if start < len(ends):
+            if start < count:
                 yield _joined(held, schema, rejects)
-                held, rejects, size = [], [], 0
+                held, rejects, size, taken = [], [], 0, 0
+        if len(rejects) >= _MOST_REJECTS:
+            yield _joined(held, schema, rejects)
+            held, rejects, size, taken = [], [], 0, 0
     if held or rejects:
         yield _joined(held, schema, rejects)
 
@@ -57,7 +69,7 @@ def _joined(
     )
 
 
-def _text_bytes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def text_bytes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """Return the bytes of each text; none is missing."""
     lengths = map(arrow_integers, pc.binary_length(column).chunks)
     return np.concatenate([np.zeros(0, np.int64), *lengths])

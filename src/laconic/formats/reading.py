@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
-from laconic.formats.format import FileRows, Layout, RawPart, Reader, ReadError, ReadOptions
+import numpy as np
+
+from laconic.errors import OutOfMemoryError
+from laconic.formats.columns import without
+from laconic.formats.format import (
+    FileRows,
+    Layout,
+    RawPart,
+    Reader,
+    ReadError,
+    ReadOptions,
+    too_long,
+)
 from laconic.formats.parquet import TableReader
-from laconic.formats.parts import cut_into_parts
+from laconic.formats.parts import cut_into_parts, text_bytes
 from laconic.formats.registry import format_named, formats_by_suffix
 from laconic.formats.sources import PathOrURL, Source, Stream, find
 
@@ -52,7 +67,9 @@ class RawDocuments:
         self.bytes_read = done = 0
         for source in self._sources:
             with _errors_of(source), Stream(source) as stream:
-                for read in self._reader.read(stream):
+                for read in map(
+                    partial(self._without_long, source.name), self._reader.read(stream)
+                ):
                     if read.rejects and self._options.on_error == "stop":
                         first = min(read.rejects, key=lambda reject: reject.row)
                         raise ReadError(first.reason, file=first.file, row=first.row)
@@ -63,6 +80,19 @@ class RawDocuments:
                 self._note_end(stream.last)
             done += source.size
             self.bytes_read = done
+
+    def _without_long(self, file: str, read: FileRows) -> FileRows:
+        """Reject documents of more bytes than are allowed."""
+        if read.table is None or not read.table.num_rows:
+            return read
+        most = self._options.max_document
+        long = np.flatnonzero(text_bytes(read.table.column(self.text)) > most).tolist()
+        if not long:
+            return read
+        bad = dict.fromkeys(long, f"the document is {too_long(most)}")
+        table, rows, rejects = without(bad, file, read.table, read.rows)
+        rejects = sorted(read.rejects + rejects, key=lambda reject: reject.row)
+        return FileRows(table, rows, rejects, read.consumed)
 
     def _note_end(self, last: bytes | None) -> None:
         """Note whether files end in a newline, by the last byte of one, if it is known."""
@@ -89,6 +119,7 @@ def read_table(source: object, options: ReadOptions = _DEFAULTS) -> RawDocuments
     What can be iterated only once can be read only once: a second `parts` raises ReadError.
     """
     sources = [Source("<table>", None, "", 0, "")]
+    options = replace(options, max_document=sys.maxsize)  # they are in memory already
     return RawDocuments(sources, "parquet", TableReader(source, options), options)
 
 
@@ -99,6 +130,11 @@ def _errors_of(source: Source) -> Iterator[None]:
         yield
     except OSError as error:
         raise ReadError(f"cannot be read: {error}", file=source.name) from error
+    except MemoryError as error:
+        reason = (
+            "out of memory; allow less with --max-document or --workers, or split its documents"
+        )
+        raise OutOfMemoryError(reason, file=source.name) from error
 
 
 def _format_of(sources: list[Source]) -> str:
