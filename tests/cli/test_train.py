@@ -233,6 +233,27 @@ def test_every_command_takes_models_that_count(
     assert "n-grams 1–3" in page
 
 
+def test_labels_are_no_commands_of_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, run = tmp_path / "c.parquet", tmp_path / "run"
+    Corpus.from_documents(["abab", "baba"] * 9, ["a", "\x1b[31mred\x07"] * 9).write(corpus)
+    laconic("train", corpus, "-o", run, *SMALL)
+    laconic("info", corpus)
+    laconic("evaluate", run, corpus)
+    laconic("predict", run, corpus, "-o", tmp_path / "p.csv")
+    laconic("explain", run, corpus, "--row", "1")
+    laconic("explain", run, corpus, "--top", "3", "--min-count", "1")
+    said = capsys.readouterr().out
+    assert "␛[31mred␇" in said
+    assert not set("\x1b\x07") & set(said)
+    laconic("predict", run, corpus)
+    assert "\x1b[31mred\x07" in capsys.readouterr().out  # a program reads what is piped
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    laconic("predict", run, corpus)
+    assert "\x1b" not in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_what_is_killed_can_go_on() -> None:
     """As `python tools/kill_training.py --times 1`: this seed kills twice, then lets it end."""

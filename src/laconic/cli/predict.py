@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -204,24 +205,21 @@ def _column(task: Task, predictions: list[Any], nested: bool) -> pa.Array:
 def _print(tables: Iterator[pa.Table], as_json: bool) -> None:
     import csv
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    def say(text: str) -> int:  # a program reads what is piped as it is
+        return sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+
+    writer = csv.writer(SimpleNamespace(write=say), lineterminator="\n")
     count = 0
     for table in tables:
         rows = table.to_pylist()
-        if sys.stdout.isatty():  # a program reads what is piped as it is
-            rows = [{name: _seen(value) for name, value in row.items()} for row in rows]
         if as_json:
             for row in rows:
-                print(json.dumps(row, ensure_ascii=False, default=_shown))
+                say(json.dumps(row, ensure_ascii=False, default=_shown) + "\n")
         else:
             if not count:
                 writer.writerow(table.column_names)
             writer.writerows([_shown(value) for value in row.values()] for row in rows)
         count += len(rows)
-
-
-def _seen(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) else value
 
 
 def _shown(value: Any) -> Any:
