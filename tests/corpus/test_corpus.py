@@ -635,3 +635,14 @@ def test_more_shards_than_files_may_be_open(tmp_path: Path) -> None:
         assert len(list(Corpus.open(tmp_path))) == 80
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_corpus_that_is_replaced_is_noticed(compact: bool, tmp_path: Path) -> None:
+    """Where row groups are is known from when it was opened: of another file, they may be sound."""
+    path = tmp_path / "c.parquet"
+    Corpus.from_documents(["abab"] * 9).write(path, compact=compact)
+    opened = Corpus.open(path)
+    Corpus.from_documents(["baba"] * 9).write(path, compact=compact)
+    with pytest.raises(CorpusError, match=r"c.parquet.*: was replaced while it was read: open it"):
+        list(opened.parts())

@@ -308,6 +308,24 @@ def test_an_input_that_changed_is_not_gone_on_with(tmp_path: Path) -> None:
         build(source, tmp_path / "c.parquet", resume=True, shard_letters=15_000)
 
 
+def test_an_input_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+    """Old and new rows must not end in one corpus, nor must what was there before be lost."""
+    source = write_csv(tmp_path / "in.csv", [("hello hello" * 99, "a")] * 4000)
+    out = tmp_path / "c.parquet"
+    build(source, out)
+    before, changes = out.read_bytes(), iter([("HELLO HELLO" * 99, "b")])
+
+    def change(_: Any) -> None:
+        for row in changes:  # once, and to as many bytes
+            write_csv(source, [row] * 4000)
+
+    with pytest.raises(ReadError, match=r"in.csv: it was changed while it was read: run this agai"):
+        build(source, out, force=True, on_error="skip", progress=change)
+    assert out.read_bytes() == before
+    build(source, out, force=True)
+    assert set(Corpus.open(out).labels) == {"b"}
+
+
 def test_killed_before_the_work_folder_was_removed(documents_csv: Path, tmp_path: Path) -> None:
     out = tmp_path / "c"
     with pytest.raises(Interrupted):

@@ -9,6 +9,7 @@ import io
 import itertools
 import json
 import lzma
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -655,3 +656,37 @@ def test_fasta_that_is_not_ascii(tmp_path: Path) -> None:
     file = put(tmp_path / "a.fa", ">é\nAC\n".encode())
     with pytest.raises(ReadError, match="row 1: not FASTA from here on"):
         list(read(file).parts())
+
+
+CHANGING = {
+    "a.csv": b"text\nabc\n",
+    "a.csv.gz": gzip.compress(b"text\nabc\n"),
+    "a.jsonl": b'{"text": "abc"}\n',
+    "a.txt": b"abc\nabd\n",
+    "a.fa": b">a\nACGT\n",
+    "folder/a.txt": b"abc",
+}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_a_file_that_changes_is_noticed(name: str, tmp_path: Path) -> None:
+    path = put(tmp_path / name, CHANGING[name])
+    documents = read(Path(path).parent if "/" in name else path, ReadOptions(on_error="skip"))
+    assert len(rows_of(documents)) > 0
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ReadError, match=f"{name}: it was changed while it was read: run this"):
+        rows_of(documents)
+    documents = read(path, ReadOptions(format="lines"))
+    put(tmp_path / name, CHANGING[name] * 2)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ReadError, match="it was changed while it was read"):
+        rows_of(documents)
+
+
+def test_a_parquet_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pa.parquet.write_table(pa.table({"text": ["abc"]}), path)
+    documents = read(path)
+    pa.parquet.write_table(pa.table({"text": ["abcd"] * 9}), path)
+    with pytest.raises(ReadError, match="it was changed while it was read"):
+        rows_of(documents)

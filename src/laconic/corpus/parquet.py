@@ -35,6 +35,7 @@ from laconic.corpus.schema import (
 _CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"0" * 16
 _MOST_UNPACKED = 1 << 30
 _THRIFT_LIMIT = 1 << 26
+_REPLACED = "was replaced while it was read: open it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class CorpusFile:
     def __init__(self, path: Path, limit: int = _MOST_UNPACKED) -> None:
         self.path, self.limit = path, limit
         with errors_in(str(path)):
+            self._state = _state(path)
             _check_footer(path)
             self._read_footer()
 
@@ -122,6 +124,8 @@ class CorpusFile:
                 self.path, metadata=self._footer, page_checksum_verification=True
             ) as file:
                 table = file.read_row_group(number, columns=wanted, use_threads=False)
+            if _state(self.path) != self._state:
+                raise CorpusError(_REPLACED)
             table.validate(full=True)  # codes of dictionaries, UTF-8
             if self.stored.model and (wanted is None or "grammar" in wanted):
                 table = from_compact(table, self.stored, self.limit)
@@ -129,6 +133,8 @@ class CorpusFile:
         except CorpusError:
             raise
         except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
+            if _state(self.path) != self._state:
+                raise CorpusError(_REPLACED) from None
             raise CorpusError(f"row group {number} is damaged: {_first_line(error)}") from None
         if table.num_rows != self.row_counts[number]:
             raise CorpusError(
@@ -149,6 +155,14 @@ class CorpusFile:
             for number, (rows, first) in enumerate(zip(self.row_counts, firsts, strict=False))
             if rows
         ]
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _first_line(error: BaseException) -> str:

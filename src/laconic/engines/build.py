@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -68,10 +67,8 @@ def build_corpus(
             raise FileExistsError(f"{out} was made with other options: use --force to replace it")
         raise NothingToDoError(f"{out} is there already, and whole")
     check_columns(others)
-    inputs = [
-        [file, size, _changed(file)]
-        for file, size in zip(documents.files, documents.sizes, strict=True)
-    ]
+    known = zip(documents.files, documents.states, strict=True)
+    inputs = [[file, *(state or (0, 0))] for file, state in known]
     plan = {"inputs": inputs, "about": job.about.schema([]).metadata[b"laconic"].decode()}
     done = unfinished.begin(plan, resume=resume, force=force)
     try:
@@ -144,11 +141,3 @@ def _tally(table: pa.Table, rejected: int) -> Tally:
         for name in ("rules", "sequence")
     )
     return Tally(1, table.num_rows, letters, rules, symbols, rejected)
-
-
-def _changed(file: str) -> int:
-    """Return when a file changed last, in nanoseconds; 0 for what is not on this machine."""
-    try:
-        return os.stat(file).st_mtime_ns
-    except OSError:
-        return 0

@@ -41,6 +41,7 @@ class RawDocuments:
         self.schema = reader.schema
         self.files: list[str] = [source.name for source in sources]
         self.sizes: list[int] = [source.size for source in sources]
+        self.states = [source.state() for source in sources]
         self.bytes_read: int = 0
         self._sources, self._format, self._reader = sources, format, reader
         self._options = options
@@ -65,7 +66,7 @@ class RawDocuments:
 
     def _rows(self) -> Iterator[tuple[str, FileRows]]:
         self.bytes_read = done = 0
-        for source in self._sources:
+        for source, state in zip(self._sources, self.states, strict=True):
             with _errors_of(source), Stream(source) as stream:
                 for read in map(
                     partial(self._without_long, source.name), self._reader.read(stream)
@@ -76,6 +77,9 @@ class RawDocuments:
                     consumed = stream.consumed() if read.consumed is None else read.consumed
                     self.bytes_read = done + min(consumed, source.size)
                     yield source.name, read
+                if source.state() != state:
+                    reason = "it was changed while it was read: run this again, when it is whole"
+                    raise ReadError(reason, file=source.name)
             if not stream.failure:
                 self._note_end(stream.last)
             done += source.size

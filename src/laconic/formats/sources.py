@@ -48,6 +48,16 @@ class Source:
         # The query of a URL is no part of the file's name.
         return split_suffix(re.split(r"[?#]", self.name)[0] if "://" in self.name else self.name)
 
+    def state(self) -> tuple[int, int | None] | None:
+        """Return the file's size now, and when it changed last in ns, as far as that is known."""
+        if self.filesystem is None:  # a table in memory
+            return None
+        if "://" not in self.name:
+            found = os.stat(self.path)
+            return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+        info = self.filesystem.get_file_info(self.path)
+        return info.size or 0, info.mtime_ns
+
     def last_byte(self) -> bytes | None:
         """Return the last byte of a plain file; None where that would mean reading it all."""
         if self.compression or not self.size or "://" in self.name:
