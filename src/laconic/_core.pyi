@@ -51,7 +51,7 @@ class Grammars:
         rule_offsets: NDArray[numpy.int64],
         sequence: NDArray[numpy.int32],
         sequence_offsets: NDArray[numpy.int64],
-        rulebook: Rulebook | None,
+        rulebook: Rulebook | None = None,
     ) -> None: ...
     @property
     def alphabet_size(self) -> int: ...
