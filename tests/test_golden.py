@@ -20,7 +20,7 @@ import pytest
 import torch
 from scipy.sparse import load_npz
 
-from laconic import Corpus, compress_many, ngrams
+from laconic import Corpus, Rulebook, compress_many, ngrams
 from laconic.batching import collate
 from laconic.features.vectorizer_file import load_vectorizer
 from laconic.inference.predictor import Predictor
@@ -75,6 +75,22 @@ def test_corpora(golden: Path, name: str) -> None:
     found = [[each.rules.tolist(), each.sequence.tolist()] for each in corpus.grammars]
     assert found == read(golden / "grammars.json")
     assert not list(corpus.problems())
+
+
+def test_rulebooks(golden: Path) -> None:
+    if not (golden / "book.json").exists():
+        pytest.skip("before there were rulebooks")
+    book = Rulebook.load(golden / "book.json")
+    shared = Corpus.open(golden / "shared.parquet")
+    assert shared.rulebook == book
+    assert [each.text() for each in shared] == texts(golden)
+    again = Corpus.from_documents(texts(golden), codec=shared.codec, rulebook=book)
+    assert shared.grammars == again.grammars
+    # What is learned may get better: what is kept must stay.
+    assert book.fingerprint == FINGERPRINTS[golden.name]
+
+
+FINGERPRINTS = {"v2": "8a0aa0af9dc945f03bb1274a4af9c8daa1952d6cb8a922ce5e87d4b532db1f04"}
 
 
 def test_models(golden: Path) -> None:

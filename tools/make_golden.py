@@ -53,6 +53,8 @@ def make(folder: Path) -> None:
     for name, options in (("plain", ""), ("compact", "--compact")):
         out = f"{name}.parquet --text text --label label {options}"
         run(folder, f"compress documents.jsonl -o {out}")
+    run(folder, "rulebook documents.jsonl -o book.json --text text --rules 60")
+    run(folder, "compress documents.jsonl -o shared.parquet --text text --rulebook book.json")
     grammars = laconic.Corpus.open(folder / "plain.parquet").grammars
     told = [[each.rules.tolist(), each.sequence.tolist()] for each in grammars]
     (folder / "grammars.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")

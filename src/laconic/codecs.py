@@ -197,6 +197,14 @@ def _alphabet_of_text(
 ) -> Alphabet:
     if alphabet_size is not None:
         raise InputError("alphabet_size is for documents of integers; text is read with alphabet")
+    return alphabet_of(alphabet, rulebook)
+
+
+def alphabet_of(alphabet: str | Alphabet | None, rulebook: Rulebook | None) -> Alphabet:
+    """Return the alphabet that is meant: by default the rulebook's, or bytes.
+
+    InputError if a rulebook is over another.
+    """
     if rulebook is None:
         return as_alphabet("bytes" if alphabet is None else alphabet)
     if alphabet is not None and as_alphabet(alphabet) != rulebook.alphabet:

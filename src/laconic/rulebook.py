@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import functools
 import hashlib
 import heapq
 import json
 import unicodedata
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from random import Random
 from typing import Any, Literal, TextIO, TypeAlias, get_args
 
@@ -30,6 +32,7 @@ SAMPLE = 1 << 28
 """Letters from which a rulebook is learned, at most; of more, random documents are taken."""
 _VERSION = 1
 _MOST = 0xFFFFFFFF
+_MOST_UNPACKED = 1 << 27  # bytes of rules in metadata
 _LONGEST = 1 << 20  # letters of a symbol that are spelled
 _SPACE, _BLANK, _LETTER, _MARK = range(4)  # as WordKind in core/words.hpp
 
@@ -245,6 +248,28 @@ class Rulebook:
         except json.JSONDecodeError as error:
             raise InputError(str(error)) from None
 
+    @cached_property
+    def packed(self) -> str:
+        """The rules in few bytes, as text for metadata: the lowest bytes of all symbols first."""
+        columns = self.rules.T.astype("<i4").copy().view(np.uint8).reshape(-1, 4)
+        return base64.b64encode(zlib.compress(columns.T.tobytes(), 9)).decode()
+
+    @classmethod
+    @functools.lru_cache(maxsize=8)  # all shards of a corpus, and all its tables, have the same
+    def unpacked(
+        cls, alphabet: Alphabet, packed: str, boundary: Boundary, documents: int
+    ) -> Rulebook:
+        """Return the rulebook whose rules are `packed`; InputError for what no rulebook gives."""
+        try:
+            unpacker = zlib.decompressobj()
+            data = unpacker.decompress(base64.b64decode(packed, validate=True), _MOST_UNPACKED)
+        except (ValueError, zlib.error) as error:
+            raise InputError(f"its rules cannot be read: {error}") from None
+        if len(data) % 8 or not unpacker.eof:
+            raise InputError("its rules cannot be read: they are cut short, or too many")
+        symbols = np.frombuffer(data, np.uint8).reshape(4, -1).T.copy().view("<i4")
+        return cls(alphabet, symbols.reshape(2, -1).T, boundary, documents)
+
     @classmethod
     def _of(cls, fields: Any) -> Rulebook:
         if not isinstance(fields, dict) or fields.get("laconic") != "rulebook":
@@ -276,11 +301,6 @@ class Rulebook:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Rulebook, (self.alphabet, self.rules, self.boundary, self.documents)
-
-
-def as_rulebook(rulebook: AnyPath | Rulebook) -> Rulebook:
-    """Return `rulebook` itself, or the one in that file."""
-    return rulebook if isinstance(rulebook, Rulebook) else Rulebook.load(Path(rulebook))
 
 
 def _sample(documents: Iterable[Document], letters: int, seed: int) -> list[Document]:

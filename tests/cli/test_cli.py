@@ -247,12 +247,13 @@ def test_bugs_are_told_apart_from_what_users_can_mend(error: str, last: str, tra
 
 
 COMMANDS = ["compress", "info", "show", "expand", "verify", "features", "train", "evaluate"]
-COMMANDS += ["predict", "explain", "report"]
+COMMANDS += ["predict", "explain", "report", "rulebook"]
 
 
 def test_every_command_takes_debug(capsys: pytest.CaptureFixture[str]) -> None:
     more = {"show": ["3"], "evaluate": ["y"], "predict": ["y"], "explain": ["y"]}
     out = {"compress": "c", "expand": "o.csv", "features": "m.npz", "train": "r", "report": "r"}
+    out["rulebook"] = "b.json"
     for command in COMMANDS:
         laconic(command, "--help")
         assert "--debug" in capsys.readouterr().out

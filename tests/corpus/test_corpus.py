@@ -306,7 +306,7 @@ def other_columns() -> Corpus:
 def test_shards_must_be_alike(tmp_path: Path, other: Callable[[], Corpus]) -> None:
     folder_of(tmp_path / "many", [2, 2])
     other().write(tmp_path / "many" / "shard-00002.parquet")
-    with pytest.raises(CorpusError, match=r"shard-00002.parquet: its codec, alphabet or columns"):
+    with pytest.raises(CorpusError, match=r"shard-00002.parquet: its codec, alphabet, rulebook"):
         Corpus.open(tmp_path / "many")
 
 

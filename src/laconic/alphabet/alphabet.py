@@ -158,6 +158,14 @@ class Alphabet:
             return np.frombuffer(as_bytes(document, None), np.uint8)
         return self._look_up(as_text(document, None), None)
 
+    def holds(self, document: Document) -> bool:
+        """Return whether a document encodes."""
+        try:
+            self.encode(document)
+        except AlphabetError:
+            return False
+        return True
+
     def encode_many(self, documents: Iterable[Document]) -> tuple[Symbols, npt.NDArray[np.int64]]:
         """Return the symbols of all documents in one array, `dtype` [n], and offsets int64 [N + 1].
 

@@ -16,14 +16,15 @@ from laconic.cli.flags import Force, Json, Out, Reading, Switch
 from laconic.cli.inputs import ReadingFlags, column
 from laconic.cli.interrupt import resumable
 from laconic.cli.progress import InputProgress
-from laconic.codecs import Codec, CodecName
+from laconic.codecs import Codec, CodecName, alphabet_of
 from laconic.errors import InputError
 from laconic.files import PARTIAL, local_path
+from laconic.rulebook import Rulebook
 from laconic.show import how_many
 
 if TYPE_CHECKING:
+    from laconic.corpus.inputs import Inputs
     from laconic.engines.shards import Tally
-    from laconic.formats import RawDocuments
 
 
 def compress(
@@ -38,7 +39,8 @@ def compress(
     max_rules: int | None = None,
     max_expansion: int | None = None,
     letters: Literal["known", "seen"] = "known",
-    alphabet: str = "bytes",
+    alphabet: str | None = None,
+    rulebook: str | None = None,
     engine: Literal["local", "ray", "spark"] = "local",
     workers: int | None = None,
     on_error: Literal["stop", "skip"] = "stop",
@@ -56,6 +58,8 @@ def compress(
     laconic compress 'genomes/*.fa.gz' -o genomes/ --codec lzd --alphabet dna
 
     laconic compress test.csv.xz -o test.parquet --no-header --text 1 --label 0 --escapes
+
+    laconic compress new.csv -o new.parquet --rulebook reviews.parquet
 
     Files of any --format are read, plain or as .gz, .bz2, .xz or .zst: "lines" of a .txt file are a
     document each, and so are "files" of a folder, in a subfolder per label or none. The other
@@ -80,7 +84,11 @@ def compress(
     letters
         LZD knows all letters from the start, or once they have been seen.
     alphabet
-        bytes, zhang, dna, dna_n, learn (the characters of the input), or a .json file of one.
+        bytes, zhang, dna, dna_n, learn (the characters of the input), or a .json file of one. By
+        default the rulebook's, or bytes.
+    rulebook
+        Rules that documents share, below those of their own: a number of them, such as 4096, learns
+        them from this input; a .json file of `laconic rulebook`, or a corpus, has them already.
     engine
         Where to compress: threads here, a Ray cluster, or Spark.
     workers
@@ -119,16 +127,19 @@ def compress(
     options = (reading or ReadingFlags()).options()
     options = replace(options, label=column(label), on_error=on_error, part_bytes=4 << 20)
     documents = read(inputs, options)
+    opened = Inputs(documents.files, None, documents)
+    started = time.perf_counter()
+    chosen = None if alphabet is None else _alphabet(alphabet, opened)
+    book = None if rulebook is None else _rulebook(rulebook, chosen, opened, on_error)
     about = About(
         Codec(codec, min_count, max_rules, max_expansion, letters),
-        _alphabet(alphabet, documents),
+        alphabet_of(chosen, book),
         documents.text,
         documents.label,
         documents.layout,
+        rulebook=book,
     )
-    started = time.perf_counter()
     try:
-        opened = Inputs(documents.files, None, documents)
         with resumable(out.with_name(out.name + PARTIAL)), InputProgress(opened) as progress:
             tally, rejects = build_corpus(
                 documents,
@@ -150,18 +161,26 @@ def compress(
     _report(out, tally, rejects, seconds, as_json)
 
 
-def _alphabet(name: str, documents: RawDocuments) -> Alphabet:
+def _alphabet(name: str, documents: Inputs) -> Alphabet:
     if name == "learn":
-        column = documents.text
-        return Alphabet.learn(
-            text for part in documents.parts() for text in part.table.column(column).to_pylist()
-        )
+        return Alphabet.learn(documents.texts())
     if name.endswith(".json"):
         try:
             return Alphabet.from_json(Path(name).read_text("utf-8"))
         except ValueError as error:
             raise InputError(str(error), file=name) from None
     return Alphabet.named(name)
+
+
+def _rulebook(told: str, alphabet: Alphabet | None, documents: Inputs, on_error: str) -> Rulebook:
+    from laconic.corpus.inputs import rulebook_in
+
+    if not told.isdecimal():
+        return rulebook_in(Path(told))
+    alphabet = alphabet or Alphabet.bytes()
+    # Bad documents are told, or left out, when they are compressed.
+    texts = filter(alphabet.holds, documents.texts()) if on_error == "skip" else documents.texts()
+    return Rulebook.learn(texts, int(told), alphabet=alphabet)
 
 
 def _report(out: Path, tally: Tally, rejects: Path | None, seconds: float, as_json: bool) -> None:

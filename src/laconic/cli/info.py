@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from laconic.cli.flags import CorpusPath, Json
 from laconic.errors import InputError, visible
+
+if TYPE_CHECKING:
+    from laconic.rulebook import Rulebook
 
 
 def info(
@@ -53,13 +56,17 @@ def _figures(path: Path, sample: int) -> dict[str, Any]:
         rules += len(grammars.rules)
         symbols += len(grammars.sequence)
         letters += int(grammars.expanded_lengths.sum())
-        depths += [int(grammar.depths.max(initial=0)) for grammar in grammars]
+        # Of shared rules, most are other documents'.
+        depths += [
+            int(grammar.depths.max(initial=0, where=grammar.reachable())) for grammar in grammars
+        ]
     paths = list(path.glob("*.parquet")) if path.is_dir() else [path]
     size = sum(each.stat().st_size for each in paths)
     figures: dict[str, Any] = {
         "corpus": str(path),
         "codec": corpus.codec.name,
         "alphabet": repr(corpus.alphabet),
+        "rulebook": _shared(corpus.rulebook),
         "documents": count,
         "letters": letters,
         "symbols": symbols,
@@ -90,6 +97,13 @@ def _figures(path: Path, sample: int) -> dict[str, Any]:
     return figures
 
 
+def _shared(rulebook: Rulebook | None) -> dict[str, Any] | None:
+    if rulebook is None:
+        return None
+    figures = {"rules": len(rulebook), "boundary": rulebook.boundary}
+    return figures | {"documents": rulebook.documents, "fingerprint": rulebook.fingerprint}
+
+
 def _print_table(figures: dict[str, Any]) -> None:
     documents = max(1, figures["documents"])
     print(f"{figures['corpus']}: {figures['codec']} over {figures['alphabet']}")
@@ -99,9 +113,16 @@ def _print_table(figures: dict[str, Any]) -> None:
         "sequence": f"{figures['symbols']:,} ({figures['symbols'] / documents:,.1f}), "
         f"{figures['letters_per_symbol']:.2f} letters per symbol",
         "rules": f"{figures['rules']:,} ({figures['rules'] / documents:,.1f})",
+        "rulebook": "none",
         "depth": f"{figures['mean_depth']:.1f} on average, {figures['max_depth']} at most",
         "size": f"{figures['bytes']:,} bytes, {figures['bytes_per_document']:,.0f} per document",
     }
+    if shared := figures["rulebook"]:
+        within = "within words" if shared["boundary"] == "words" else "across words"
+        lines["rulebook"] = (
+            f"{shared['rules']:,} rules {within}, of {shared['documents']:,} documents, "
+            f"{shared['fingerprint'][:12]}"
+        )
     if "compared_documents" in figures:
         lines["against"] = (
             f"gzip -6 {figures['gzip_6_bytes_per_document']:,.0f}, zstd -3 "

@@ -38,6 +38,8 @@ def check_compact(about: About) -> None:
     """Raise ValueError, with the reason, for a corpus that cannot be compact."""
     if about.codec.name != "repair":
         raise InputError(f"compact corpora are Re-Pair's; the codec here is {about.codec.name!r}")
+    if about.rulebook is not None:
+        raise InputError("compact corpora have no rulebook; leave out one of the two")
     if about.alphabet.size > 256:
         raise InputError(
             f"compact corpora have alphabets of at most 256 letters, not {about.alphabet.size}"

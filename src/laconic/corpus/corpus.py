@@ -9,17 +9,17 @@ from functools import cached_property
 from itertools import accumulate
 from operator import index
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from laconic.alphabet import Alphabet, Document, as_alphabet
+from laconic.alphabet import Alphabet, Document
 from laconic.arrays import Int64s, arrow_integers, by_group, row_numbers
-from laconic.codecs import Codec, CodecName, Options, as_codec, compress_many
+from laconic.codecs import Codec, CodecName, Options, alphabet_of, as_codec, compress_many
 from laconic.corpus.compact import check_compact, learn_model
-from laconic.corpus.parquet import CorpusFile, CorpusWriter, RowGroup
+from laconic.corpus.parquet import CorpusFile, CorpusWriter, InMemory, Piece
 from laconic.corpus.schema import (
     GRAMMAR_COLUMNS,
     About,
@@ -34,25 +34,11 @@ from laconic.errors import InputError, NoDocumentError
 from laconic.files import whole
 from laconic.formats import ReadOptions, at_its_row, read_table
 from laconic.grammar import Grammar, Grammars
+from laconic.rulebook import Rulebook
 from laconic.show import how_many
 from laconic.threads import processors
 
 _EXPANDED = 1 << 26  # terminals that are expanded at a time
-
-
-class _Table:
-    """Documents in memory, as a RowGroup is some of a file."""
-
-    place: tuple[str | None, int] = None, 0
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table, self.rows, self.size = table, table.num_rows, table.nbytes
-
-    def load(self, columns: Sequence[str] | None) -> pa.Table:
-        return self.table if columns is None else self.table.select(columns)
-
-
-_Piece: TypeAlias = RowGroup | _Table
 
 
 class Corpus:
@@ -65,7 +51,7 @@ class Corpus:
     ('banana', ['a', 'b'])
     """
 
-    def __init__(self, about: About, schema: pa.Schema, pieces: Sequence[_Piece]) -> None:
+    def __init__(self, about: About, schema: pa.Schema, pieces: Sequence[Piece]) -> None:
         self.about, self.schema = about, schema
         self._pieces = list(pieces)
         self._starts = np.array([0, *accumulate(piece.rows for piece in self._pieces)], np.int64)
@@ -88,7 +74,8 @@ class Corpus:
         for file in files[1:]:
             if file.about != files[0].about or not file.schema.equals(files[0].schema):
                 raise CorpusError(
-                    f"its codec, alphabet or columns are not {paths[0]}'s", file=str(file.path)
+                    f"its codec, alphabet, rulebook or columns are not {paths[0]}'s",
+                    file=str(file.path),
                 )
         if path.is_dir() and (files[-1].shards or 0) > len(files):
             reason = f"{files[-1].shards} shards were written, but {len(files)} are here"
@@ -104,7 +91,8 @@ class Corpus:
         documents: Iterable[Document],
         labels: Iterable[object] | None = None,
         codec: CodecName | Codec = "repair",
-        alphabet: str | Alphabet = "bytes",
+        alphabet: str | Alphabet | None = None,
+        rulebook: Rulebook | None = None,
         threads: int | None = None,
         **options: Unpack[Options],
     ) -> Corpus:
@@ -112,15 +100,18 @@ class Corpus:
 
         Raises ValueError unless there is one label for each document.
         """
-        codec, alphabet = as_codec(codec, options), as_alphabet(alphabet)
+        codec, alphabet = as_codec(codec, options), alphabet_of(alphabet, rulebook)
         if isinstance(documents, (str, bytes)):
             raise TypeError("from_documents takes many documents, not one; pass [document]")
         documents = list(documents)
         columns = None if labels is None else pa.table({"label": pa.array(list(labels))})
         if columns is not None and columns.num_rows != len(documents):
             raise InputError(f"{len(documents)} documents, but {columns.num_rows} labels")
-        grammars = compress_many(documents, codec, alphabet=alphabet, threads=threads)
-        about = About(codec, alphabet, label=None if labels is None else "label")
+        grammars = compress_many(
+            documents, codec, alphabet=alphabet, rulebook=rulebook, threads=threads
+        )
+        label = None if labels is None else "label"
+        about = About(codec, alphabet, label=label, rulebook=rulebook)
         return cls.from_arrow(table_of(grammars, about, columns))
 
     @classmethod
@@ -130,7 +121,8 @@ class Corpus:
         text: str | None = None,
         label: str | None = None,
         codec: CodecName | Codec = "repair",
-        alphabet: str | Alphabet = "bytes",
+        alphabet: str | Alphabet | None = None,
+        rulebook: Rulebook | None = None,
         threads: int | None = None,
         **options: Unpack[Options],
     ) -> Corpus:
@@ -141,8 +133,9 @@ class Corpus:
         text that is missing, empty or outside the alphabet.
         """
         documents = read_table(source, ReadOptions(text=text, label=label))
-        codec, alphabet = as_codec(codec, options), as_alphabet(alphabet)
-        about = About(codec, alphabet, documents.text, documents.label, documents.layout)
+        codec, alphabet = as_codec(codec, options), alphabet_of(alphabet, rulebook)
+        names = documents.text, documents.label, documents.layout
+        about = About(codec, alphabet, *names, rulebook=rulebook)
         tables = []
         for part in documents.parts():
             try:
@@ -157,7 +150,7 @@ class Corpus:
     @classmethod
     def from_arrow(cls, table: pa.Table) -> Corpus:
         """Return the corpus in a table such as to_arrow gives; grammars are checked when used."""
-        return cls(About.of(table.schema), table.schema, [_Table(table)])
+        return cls(About.of(table.schema), table.schema, [InMemory(table)])
 
     @property
     def codec(self) -> Codec:
@@ -168,6 +161,11 @@ class Corpus:
     def alphabet(self) -> Alphabet:
         """The alphabet of the documents."""
         return self.about.alphabet
+
+    @property
+    def rulebook(self) -> Rulebook | None:
+        """The rulebook that the documents are under, if there is one."""
+        return self.about.rulebook
 
     @property
     def columns(self) -> list[str]:
@@ -195,9 +193,8 @@ class Corpus:
     def grammars(self) -> Grammars:
         """All grammars, checked. O(symbols) time and memory; batches() takes them part by part."""
         parts = [self._grammars(number) for number in range(len(self._pieces))]
-        return (
-            Grammars.concatenate(parts) if parts else Grammars(self.alphabet.size, [], [0], [], [0])
-        )
+        none = Grammars(self.alphabet.size, [], [0], [], [0], self.rulebook)
+        return Grammars.concatenate(parts or [none])
 
     @property
     def group_starts(self) -> Int64s:
@@ -326,11 +323,14 @@ class Corpus:
                     except CorpusError as problem:
                         yield str(CorpusError(problem.reason, file=file, document=first + row))
 
-    def check_like(self, codec: Codec, alphabet: Alphabet) -> None:
+    def check_like(
+        self, codec: Codec, alphabet: Alphabet, rulebook: Rulebook | None = None
+    ) -> None:
         """Raise InputError unless documents were compressed in the same way as a model's were."""
         for what, ours, theirs in (
             ("alphabet", self.alphabet, alphabet),
             ("codec", self.codec, codec),
+            ("rulebook", self.rulebook, rulebook),
         ):
             if ours != theirs:
                 raise InputError(
@@ -379,7 +379,7 @@ class Corpus:
         columns = ", ".join(self.columns) or "none"
         return (
             f"<Corpus: {how_many(len(self), 'document')}, {self.codec.name} over "
-            f"{self.alphabet!r}, columns {columns}>"
+            f"{self.rulebook or self.alphabet!r}, columns {columns}>"
         )
 
     def _like_this(self, table: pa.Table) -> Corpus:

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet
 
+from laconic.alphabet import Document
 from laconic.corpus.corpus import Corpus
-from laconic.errors import LaconicError, NoDocumentError
+from laconic.errors import InputError, LaconicError, NoDocumentError
 from laconic.formats import RawDocuments, ReadOptions, at_its_row, read
+from laconic.rulebook import Rulebook
 from laconic.show import how_many
 
 _ROWS = 4096  # of a corpus that are read at a time
@@ -59,6 +61,15 @@ class Inputs(NamedTuple):
                 columns = part.table.drop_columns([name])
                 yield InputPart(texts, columns, part.files, part.rows.tolist())
 
+    def texts(self) -> Iterator[Document]:
+        """Yield the documents, those of a corpus expanded, as they are read."""
+        if self.corpus is not None:
+            for table in self.corpus.documents():
+                yield from table.column(self.corpus.about.text).to_pylist()
+        else:
+            for part in self.parts():
+                yield from part.documents
+
     def document(self, row: int) -> Any:
         """Return one document, text or a grammar, by its number from 0; IndexError beyond them."""
         if self.corpus is not None:
@@ -78,6 +89,19 @@ def open_inputs(inputs: Sequence[str], options: ReadOptions) -> Inputs:
         return Inputs(list(inputs), Corpus.open(inputs[0]), None)
     documents = read(inputs, options)
     return Inputs(documents.files, None, documents)
+
+
+def rulebook_in(path: Path) -> Rulebook:
+    """Return the rulebook in a .json file, or that of a corpus; InputError if it has none."""
+    if path.suffix == ".json":
+        return Rulebook.load(path)
+    rulebook = Corpus.open(path).rulebook
+    if rulebook is None:
+        raise InputError(
+            f"{path} is a corpus without a rulebook: learn one with `laconic rulebook`, or by "
+            "`laconic compress --rulebook 4096`"
+        )
+    return rulebook
 
 
 def _is_corpus(path: Path) -> bool:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,6 +60,22 @@ class RowGroup:
     def place(self) -> tuple[str | None, int]:
         """The file, and the number in it of the first document."""
         return str(self.file.path), self.first
+
+
+class InMemory:
+    """Documents in memory, as a RowGroup is some of a file."""
+
+    place: tuple[str | None, int] = None, 0
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table, self.rows, self.size = table, table.num_rows, table.nbytes
+
+    def load(self, columns: Sequence[str] | None) -> pa.Table:
+        """Return these columns, or all."""
+        return self.table if columns is None else self.table.select(columns)
+
+
+Piece: TypeAlias = RowGroup | InMemory
 
 
 class CorpusFile:

@@ -21,8 +21,10 @@ from laconic.arrays import Int32s, Int64s, arrow_integers, frozen
 from laconic.codecs import Codec
 from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammars, grammars_of
+from laconic.rulebook import Rulebook
 
-VERSION = 1
+VERSION = 2
+"""The last that is known; only what has a rulebook needs it, and all else is of version 1."""
 _KEY, _CHECK = b"laconic", b"laconic.crc32"
 _LAYOUT, _SHARDS = b"laconic.layout", b"laconic.shards"
 _MOST_METADATA = 1 << 24
@@ -71,7 +73,7 @@ class About:
 
     `text` names the column the documents came from, `label` the one that holds the labels, if any,
     and `layout` says how the documents were written (laconic.formats.writing writes them so again).
-    `model` is that of compact columns, in files that have them.
+    `model` is that of compact columns, in files that have them. A `rulebook` is over the alphabet.
     """
 
     codec: Codec
@@ -80,11 +82,12 @@ class About:
     label: str | None = None
     layout: Mapping[str, Any] | None = None
     model: str | None = None
+    rulebook: Rulebook | None = None
 
     def schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
         """Return the schema of a corpus in memory with these fields."""
         about = {
-            "version": VERSION,
+            "version": 1 if self.rulebook is None else 2,
             "codec": asdict(self.codec),
             "alphabet": json.loads(self.alphabet.to_json()),
             "alphabet_size": self.alphabet.size,
@@ -93,6 +96,13 @@ class About:
             "layout": self.layout,
             "model": self.model,
         }
+        if self.rulebook is not None:
+            about["rulebook"] = {
+                "boundary": self.rulebook.boundary,
+                "documents": self.rulebook.documents,
+                "fingerprint": self.rulebook.fingerprint,
+                "rules": self.rulebook.packed,
+            }
         data = json.dumps(about, sort_keys=True).encode()
         return pa.schema(fields, metadata={_KEY: data, _CHECK: _crc32(data)})
 
@@ -114,10 +124,11 @@ class About:
         if not isinstance(fields, dict):
             raise CorpusError("its metadata are not a JSON object")
         version = fields.get("version")
-        if type(version) is not int or version != VERSION:
+        if type(version) is not int or not 1 <= version <= VERSION:
             cure = ": upgrade Laconic" if type(version) is int and version > VERSION else ""
             raise CorpusError(
-                f"is of format version {version!r:.20}; this Laconic reads version {VERSION}{cure}"
+                f"is of format version {version!r:.20}; this Laconic reads versions 1 to {VERSION}"
+                f"{cure}"
             )
         try:
             return cls._parsed(fields)
@@ -141,7 +152,25 @@ class About:
             raise InputError('"layout" must be an object or null, "model" a text or null')
         if fields.get("alphabet_size") != alphabet.size:
             raise InputError('"alphabet_size" is not the alphabet\'s')
-        return cls(codec, alphabet, text, label, layout, model)
+        rulebook = _rulebook(fields.get("rulebook"), alphabet) if fields["version"] > 1 else None
+        return cls(codec, alphabet, text, label, layout, model, rulebook)
+
+
+def _rulebook(fields: object, alphabet: Alphabet) -> Rulebook | None:
+    if fields is None:
+        return None
+    names = ("boundary", "documents", "fingerprint", "rules")
+    if not isinstance(fields, dict) or sorted(fields) != list(names):
+        raise InputError(f'"rulebook" must be an object of {", ".join(names)}')
+    boundary, documents, fingerprint, rules = (fields[name] for name in names)
+    if not isinstance(rules, str) or not isinstance(boundary, str) or type(documents) is not int:
+        raise InputError(
+            '"rules" and "boundary" of the rulebook must be texts, "documents" a number'
+        )
+    rulebook = Rulebook.unpacked(alphabet, rules, boundary, documents)
+    if rulebook.fingerprint != fingerprint:
+        raise InputError('"fingerprint" is not the rulebook\'s')
+    return rulebook
 
 
 def _crc32(data: bytes) -> bytes:
@@ -278,7 +307,9 @@ def grammars_from(table: pa.Table, about: About) -> Grammars:
     packed = packed_lists(table)
     length = one_array(table, "length")
     try:
-        grammars = grammars_of(_core.unpack(packed, about.alphabet.size, None), None)
+        book = None if about.rulebook is None else about.rulebook.core
+        made = _core.unpack(packed, about.alphabet.size, book)
+        grammars = grammars_of(made, about.rulebook)
         lengths = grammars.expanded_lengths
     except GrammarError as error:
         raise CorpusError(error.reason, **error.place) from None

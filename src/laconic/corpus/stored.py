@@ -29,7 +29,7 @@ class StoredGrammars:
 
     def __init__(self, corpus: Corpus, buffer: int) -> None:
         self.corpus, self.buffer = corpus, buffer
-        self.alphabet_size = corpus.alphabet.size
+        self.alphabet_size, self.rulebook = corpus.alphabet.size, corpus.rulebook
         self.starts = corpus.group_starts
         """int64 [G + 1]: the first document of each row group, and the number of all."""
         self.sizes = np.zeros(len(self.starts) - 1, np.int64)
@@ -66,7 +66,7 @@ class StoredGrammars:
             parts.append(self._group(number).take(within))
             order.append(here)
         if not parts:
-            return Grammars(self.alphabet_size, [], [0], [], [0])
+            return Grammars(self.alphabet_size, [], [0], [], [0], self.rulebook)
         return Grammars.concatenate(parts).take(np.argsort(np.concatenate(order)))
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ _LONGEST = 0xFFFFFF00  # terminals; the core keeps positions in 32 bits
 
 @dataclass(frozen=True, slots=True)
 class CompressionJob:
-    """How to compress: codec, alphabet and text column are in `about`; small enough to send."""
+    """How to compress: codec, alphabet, rulebook, text are in `about`; small enough to send."""
 
     about: About
     on_error: Literal["stop", "skip"] = "stop"
@@ -63,7 +63,9 @@ def _compressed(table: pa.Table, job: CompressionJob, threads: int) -> Result:
         kept[[error.document or 0 for error in errors]] = False
         table, documents = table.filter(pa.array(kept)), documents.filter(pa.array(kept))
         symbols, offsets = _symbols(documents, about.alphabet)
-    grammars = compress_symbols(symbols, offsets, about.alphabet.size, about.codec, threads)
+    grammars = compress_symbols(
+        symbols, offsets, about.alphabet.size, about.codec, threads, about.rulebook
+    )
     columns = table.drop_columns([about.text])
     return Result(table_of(grammars, about, columns, np.diff(offsets)), errors)
 

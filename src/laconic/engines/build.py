@@ -63,7 +63,10 @@ def build_corpus(
     if resume and not force and out.exists() and not unfinished.folder.exists():
         unfinished.sweep()
         made = Corpus.open(out).about
-        if (made.codec, made.alphabet) != (job.about.codec, job.about.alphabet):
+        if any(
+            getattr(made, name) != getattr(job.about, name)
+            for name in ("codec", "alphabet", "rulebook")
+        ):
             raise FileExistsError(f"{out} was made with other options: use --force to replace it")
         raise NothingToDoError(f"{out} is there already, and whole")
     check_columns(others)
