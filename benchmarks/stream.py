@@ -29,20 +29,21 @@ LIMIT = 1.5e9  # bytes of resident memory that no command may exceed
 _PARTS = 4  # of a command's time whose peaks are told apart
 _EVERY = 0.25  # seconds
 TRAIN = ["--stream", "--epochs", "1", "--holdout", "0.001", "--device", "cpu"]
-BATCHES = ["--budget", "32768"]  # the longest documents would make those of preset fast large
-NGRAMS = ["--ngram-range", "1", "3", "--dtype", "float32"]
+BATCHES = ["--budget", "8192"]  # else the longest documents make a batch that takes a gigabyte
+COUNTED = ["--ngrams", "2", "--phrases", "0"]
+NGRAMS = ["--ngram-range", "1", "2", "--dtype", "float32"]
 
 
 def commands(folder: Path, documents: int) -> dict[str, list[str]]:
     """Return the commands to run, each after the ones that it needs."""
     corpus, fast, counted = (str(folder / name) for name in ("corpus", "fast", "counted"))
-    few, many = (["--documents-per-epoch", str(documents // n)] for n in (1000, 20))
+    few, many = (["--documents-per-epoch", str(documents // n)] for n in (2000, 20))
     return {
         "train, preset fast": [
             *["train", corpus, "-o", fast, "--preset", "fast", *few, *TRAIN, *BATCHES],
         ],
         "train, model ngram": [
-            *["train", corpus, "-o", counted, "--model", "ngram", "--ngrams", "3"],
+            *["train", corpus, "-o", counted, "--model", "ngram", *COUNTED],
             *[*many, *TRAIN],
         ],
         "predict": ["predict", counted, corpus, "-o", str(folder / "predictions.parquet")],

@@ -126,12 +126,22 @@ def test_resumed_in_the_middle_of_an_epoch(
         train(corpus, config, tmp_path / "run", progress=stop_at(*where))
     seen: list[Progress] = []
     resumed = train(corpus, config, tmp_path / "run", resume=True, progress=seen.append)
-    assert (seen[0].epoch, seen[0].step) == (where[0], where[1] + 1)
+    first = next(at for at in seen if at.epoch)
+    assert (first.epoch, first.step) == (where[0], where[1] + 1)
     assert same(whole, resumed)
     about = Run.open(tmp_path / "run").about["corpus"]
     assert about["documents"] == 100
     assert about["letters"] == int(corpus.lengths.sum())
     assert about["symbols"] == len(corpus.grammars.sequence)
+
+
+def test_reading_and_counting_can_be_watched(corpus: Corpus) -> None:
+    seen: list[Progress] = []
+    config = replace(STREAM, model="ngram", ngrams=2, phrases=0, ngram_buckets=5000, epochs=1)
+    train(corpus, config, progress=seen.append)
+    before = [(at.step, at.steps) for at in seen if at.epoch == 0]
+    assert before == [*((done, 100) for done in range(10, 101, 10)), (80, 80)]
+    assert [at.epoch for at in seen] == sorted(at.epoch for at in seen)
 
 
 def test_no_more_is_read_than_is_needed(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +218,7 @@ def test_commands(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     in_memory = json.loads(laconic("evaluate", tmp_path / "a", folder, "--json"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streaming, "free_memory", lambda: 0)
-        patch.setattr(holdout, "StoredGrammars", lambda corpus, _: StoredGrammars(corpus, 9000))
+        patch.setattr(holdout, "StoredGrammars", lambda corpus, *_: StoredGrammars(corpus, 9000))
         streamed = json.loads(laconic("evaluate", tmp_path / "a", folder, "--json"))
     assert streamed["confusion"] == in_memory["confusion"]
     assert streamed["loss"] == pytest.approx(in_memory["loss"], rel=1e-5)

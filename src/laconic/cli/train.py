@@ -188,7 +188,8 @@ class _Shown:
 
     def __call__(self, at: Progress) -> None:
         loss = "" if at.loss is None else f"loss {at.loss:.4f}"
-        self._bar.show(f"epoch {at.epoch} of {at.epochs}", at.step, at.steps, loss)
+        what = f"epoch {at.epoch} of {at.epochs}" if at.epoch else "reading documents"
+        self._bar.show(what, at.step, at.steps, loss)
         if at.line is not None:
             if not self._begun:
                 name = self._metric.words

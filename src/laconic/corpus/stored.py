@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +14,17 @@ from laconic.arrays import Int64s, by_group, row_numbers
 from laconic.corpus.corpus import Corpus
 from laconic.grammar import Grammars
 
+Watch: TypeAlias = Callable[[int, int], object]
+"""What is told how much is done, and of how much."""
+
 
 class StoredGrammars:
     """The grammars of a corpus, of which row groups of about `buffer` bytes are held at a time.
 
     Who takes documents by row takes them from here as from Grammars. To make one, the corpus is
     read once and checked; 16 bytes remain of each document. Row groups that were not asked for
-    longest go first; one that is larger than the buffer is held alone. Raises CorpusError.
+    longest go first; one that is larger than the buffer is held alone. `watch` is told how many
+    documents are read, of how many. Raises CorpusError.
 
     >>> corpus = Corpus.from_documents(["abab", "", "banana"])
     >>> stored = StoredGrammars(corpus, buffer=1 << 20)
@@ -27,7 +32,7 @@ class StoredGrammars:
     (True, [0, 2, 2, 6])
     """
 
-    def __init__(self, corpus: Corpus, buffer: int) -> None:
+    def __init__(self, corpus: Corpus, buffer: int, watch: Watch | None = None) -> None:
         self.corpus, self.buffer = corpus, buffer
         self.alphabet_size, self.rulebook = corpus.alphabet.size, corpus.rulebook
         self.starts = corpus.group_starts
@@ -44,6 +49,8 @@ class StoredGrammars:
             for digest, array in zip(digests, (some.rules, some.sequence), strict=True):
                 digest.update(np.ascontiguousarray(array).view(np.uint8).data)
             del some  # before the next is read
+            if watch is not None:
+                watch(int(end), len(corpus))
         self.rule_offsets: Int64s = np.cumsum(rules, out=rules)
         self.sequence_offsets: Int64s = np.cumsum(symbols, out=symbols)
         for digest, offsets in zip(

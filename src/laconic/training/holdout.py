@@ -10,7 +10,7 @@ import numpy.typing as npt
 from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
-from laconic.corpus.stored import StoredGrammars
+from laconic.corpus.stored import StoredGrammars, Watch
 from laconic.tasks import LabelError, Task, task_of
 from laconic.training.settings import TrainingConfig
 
@@ -30,11 +30,16 @@ def divide(
     valid: Corpus | GrammarDataset | None,
     task: Task | None,
     config: TrainingConfig,
+    watch: Watch | None = None,
 ) -> Divided:
-    """Hold out documents of the source, unless `valid` has others that validate."""
-    dataset, task = labelled_dataset(source, task, config.task, config.buffer_bytes)
+    """Hold out documents of the source, unless `valid` has others that validate.
+
+    `watch` is as in StoredGrammars.
+    """
+    buffer = config.buffer_bytes
+    dataset, task = labelled_dataset(source, task, config.task, buffer, watch)
     if valid is not None:
-        validation, _ = labelled_dataset(valid, task, config.task, config.buffer_bytes)
+        validation, _ = labelled_dataset(valid, task, config.task, buffer, watch)
         if validation.grammars.alphabet_size != dataset.grammars.alphabet_size:
             raise LabelError("the validation's alphabet is not the training's; compress it alike")
         return Divided(dataset, validation, task, np.arange(len(dataset)))
@@ -44,7 +49,11 @@ def divide(
 
 
 def labelled_dataset(
-    source: Corpus | GrammarDataset, task: Task | None, name: str, buffer: int | None = None
+    source: Corpus | GrammarDataset,
+    task: Task | None,
+    name: str,
+    buffer: int | None = None,
+    watch: Watch | None = None,
 ) -> tuple[GrammarDataset, Task]:
     """Return a source of documents with its labels as numbers, and the task that they set.
 
@@ -56,7 +65,7 @@ def labelled_dataset(
         task = task_of(values, name) if task is None else task
         numbers = task.numbers(values)
         del values
-        grammars = source.grammars if buffer is None else StoredGrammars(source, buffer)
+        grammars = source.grammars if buffer is None else StoredGrammars(source, buffer, watch)
         return GrammarDataset(grammars, numbers), task
     if task is None:
         raise TypeError("pass task=…, which says what the dataset's numbers mean")

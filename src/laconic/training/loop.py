@@ -73,10 +73,10 @@ def train(
     `valid` chooses the best epoch, or else the share `holdout` of the source does. `weights` (float
     [N]) are those of the source's documents. With `folder`, a run is written there (laconic.
     training.run), to which `notes` are added; `resume` goes on with it. `progress` is called after
-    every step and epoch, and may raise to stop. In several processes (torchrun), each calls this;
-    the gradient is that of the mean loss over the documents of all. On the CPU, the same arguments
-    and number of threads give the same weights, also after interruptions. Torch's random state is
-    left as it was.
+    every step and epoch, and before, while documents are read; it may raise to stop. In several
+    processes (torchrun), each calls this; the gradient is that of the mean loss over the documents
+    of all. On the CPU, the same arguments and number of threads give the same weights, also after
+    interruptions. Torch's random state is left as it was.
 
     Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
@@ -91,7 +91,12 @@ def train(
     else:
         corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
         config = with_stream(config, corpora, accelerator)
-    training, validation, task, rows = divide(source, valid, task, config)
+
+    def reading(done: int, total: int) -> None:
+        if progress:
+            progress(Progress(0, config.epochs, done, total, None, 0.0))
+
+    training, validation, task, rows = divide(source, valid, task, config, reading)
     by_row = None if weights is None else _weights(weights, source)[rows]
     del rows
     with (
@@ -103,7 +108,7 @@ def train(
         torch.manual_seed(config.seed)
         size = training.grammars.alphabet_size
         wanted = config.model_config(size, task.outputs, task.name)
-        model = new_model(wanted, training).to(device)
+        model = new_model(wanted, training, reading).to(device)
         model.compile_cell = config.compile
         optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -10,24 +11,29 @@ import torch
 
 from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
+from laconic.corpus.stored import Watch
 from laconic.forest import plant
+from laconic.grammar import Grammars
 from laconic.ngrams.hashed import HashedCounter, portions
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.training.settings import TrainingConfig
 
 
-def new_model(config: ModelConfig, training: GrammarDataset) -> GrammarModel:
+def new_model(
+    config: ModelConfig, training: GrammarDataset, watch: Watch | None = None
+) -> GrammarModel:
     """Return a new model, which knows the n-grams that are in two documents at least.
 
-    What only one document has can be learned by heart, and says nothing of others.
+    What only one document has can be learned by heart, and says nothing of others. `watch` is told
+    how many documents were counted, of how many.
     """
     frequencies = shared = None
     if config.in_place is not None:
-        shared = _shared_buckets(training, config.in_place)
+        shared = _shared_buckets(_portions(training, watch), config.in_place)
         config = replace(config, local_rows=int(shared.sum()))
     if config.counted is not None:
-        frequencies = _frequencies(training, config.counted)
+        frequencies = _frequencies(_portions(training, watch), config.counted)
         frequencies[frequencies < 2] = 0
         config = replace(config, ngram_rows=int(np.count_nonzero(frequencies)))
     model = GrammarModel(config)
@@ -47,25 +53,34 @@ def new_optimizer(config: TrainingConfig, model: GrammarModel) -> torch.optim.Op
     return kind(model.parameters(), rate, weight_decay=decay, fused=fused)
 
 
-def _frequencies(dataset: GrammarDataset, counted: HashedCounter) -> Int64s:
+def _portions(dataset: GrammarDataset, watch: Watch | None) -> Iterator[Grammars]:
+    done = 0
+    for rows in portions(dataset.grammars, dataset.rows):
+        yield dataset.grammars.take(rows)
+        done += len(rows)
+        if watch is not None:
+            watch(done, len(dataset))
+
+
+def _frequencies(documents: Iterable[Grammars], counted: HashedCounter) -> Int64s:
     """Return in how many of the documents each n-gram and phrase occurs, int64 [columns]."""
     total = np.zeros(counted.columns, np.int64)
-    for rows in portions(dataset.grammars, dataset.rows):
-        counts = counted.count(dataset.grammars.take(rows))
+    for some in documents:
+        counts = counted.count(some)
         total += np.bincount(counts.indices, minlength=counted.columns)
     return total
 
 
-def _shared_buckets(dataset: GrammarDataset, ngrams: NgramPlacer) -> npt.NDArray[np.bool_]:
+def _shared_buckets(parts: Iterable[Grammars], ngrams: NgramPlacer) -> npt.NDArray[np.bool_]:
     """Return in which buckets two or more of the documents have n-grams, bool [buckets]."""
     shared = np.zeros(ngrams.buckets, np.bool_)
     owners = np.full(ngrams.buckets, -1)  # one of the documents that have each
     before = 0
-    for rows in portions(dataset.grammars, dataset.rows):
-        forest = plant(dataset.grammars.take(rows), merge=False)
+    for some in parts:
+        forest = plant(some, merge=False)
         documents, buckets = ngrams.by_document(forest, wanted=~shared)
         documents += before
-        before += len(rows)
+        before += len(some)
         new = owners[buckets] < 0
         owners[buckets[new]] = documents[new]
         shared[buckets[owners[buckets] != documents]] = True

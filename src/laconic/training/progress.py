@@ -30,7 +30,7 @@ class Progress(NamedTuple):
     """Where a training is, after a step; and after an epoch, with its line of metrics.jsonl."""
 
     epoch: int
-    """From 1."""
+    """From 1; 0 before them, while documents are read and counted, which are then the steps."""
     epochs: int
     step: int
     steps: int
