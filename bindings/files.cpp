@@ -71,21 +71,24 @@ Grammars unpack_all(const PackedGrammars& packed, Symbol alphabet_size, std::sha
 }
 
 // The numbers that make a CompactModel.
-Array<std::uint16_t> learn_compact(const PackedGrammars& packed, Symbol alphabet_size) {
+Array<std::uint16_t> learn_compact(const PackedGrammars& packed, Symbol alphabet_size,
+                                   const std::shared_ptr<Rulebook>& book) {
     Buffer<std::uint16_t> numbers;
     without_gil([&] {
         std::vector<PackedView> documents;
         for (std::size_t i = 0; i < packed.count(); ++i) documents.push_back(packed[i]);
-        for (std::uint16_t number : CompactModel::learn(alphabet_size, documents).numbers()) numbers.push_back(number);
+        for (std::uint16_t number : CompactModel::learn(alphabet_size, documents, book.get()).numbers())
+            numbers.push_back(number);
     });
     return to_numpy(std::move(numbers));
 }
 
-auto encode_compact(const PackedGrammars& packed, Symbol alphabet_size, const Array<std::uint16_t>& model) {
+auto encode_compact(const PackedGrammars& packed, Symbol alphabet_size, const Array<std::uint16_t>& model,
+                    const std::shared_ptr<Rulebook>& book) {
     Buffer<std::uint8_t> codes;
     Buffer<std::int64_t> offsets;
     without_gil([&] {
-        const CompactModel known = CompactModel::from_numbers(alphabet_size, view(model));
+        const CompactModel known = CompactModel::from_numbers(alphabet_size, view(model), book.get());
         CompactCoder coder(known);
         offsets.push_back(0);
         for_each_document(packed.count(), [&](std::size_t i) {
@@ -97,10 +100,11 @@ auto encode_compact(const PackedGrammars& packed, Symbol alphabet_size, const Ar
 }
 
 PackedGrammars decode_compact(const Array<std::uint8_t>& codes, const Array<std::int64_t>& offsets,
-                              Symbol alphabet_size, const Array<std::uint16_t>& model) {
+                              Symbol alphabet_size, const Array<std::uint16_t>& model,
+                              const std::shared_ptr<Rulebook>& book) {
     Packing packing;
     without_gil([&] {
-        const CompactModel known = CompactModel::from_numbers(alphabet_size, view(model));
+        const CompactModel known = CompactModel::from_numbers(alphabet_size, view(model), book.get());
         CompactCoder coder(known);
         for_each_document(offsets.shape(0) - 1, [&](std::size_t i) {
             coder.decode(part(view(codes), offsets, i), packing.packed);
@@ -127,9 +131,10 @@ void bind_files(nb::module_& m) {
         .def_ro("sequence_offsets", &PackedGrammars::sequence_offsets);
     m.def("pack", pack, "grammars"_a, "sort"_a);
     m.def("unpack", unpack_all, "packed"_a, "alphabet_size"_a, "rulebook"_a.none());
-    m.def("learn_compact", learn_compact, "packed"_a, "alphabet_size"_a);
-    m.def("encode_compact", encode_compact, "packed"_a, "alphabet_size"_a, "model"_a);
-    m.def("decode_compact", decode_compact, "codes"_a, "offsets"_a, "alphabet_size"_a, "model"_a);
+    const auto rulebook = "rulebook"_a.none() = nb::none();
+    m.def("learn_compact", learn_compact, "packed"_a, "alphabet_size"_a, rulebook);
+    m.def("encode_compact", encode_compact, "packed"_a, "alphabet_size"_a, "model"_a, rulebook);
+    m.def("decode_compact", decode_compact, "codes"_a, "offsets"_a, "alphabet_size"_a, "model"_a, rulebook);
 }
 
 }  // namespace laconic

@@ -17,6 +17,10 @@ enum Question : std::size_t {
     kSymbolIsLetter,  // is it that letter itself? by the number of rules that end so
     kQuestions
 };
+// Under a rulebook, the questions whether it is the letter itself have three answers, and the row says which letter,
+// and whether there are private rules that end so. Which shared symbol it is has a table for each letter, after the
+// others.
+enum Origin : std::uint32_t { kPrivate, kLetter, kShared, kOrigins };
 
 constexpr std::size_t kWidths = 32, kSteps = 64, kFar = 62, kBack = 63, kCrowds = 24;
 // Rules and symbols of a document; so that few bytes cannot claim to be many.
@@ -37,7 +41,7 @@ struct Learner {
     static constexpr bool kKnows = true;
     std::vector<std::vector<std::uint32_t>>& counts;
     const std::vector<Frequencies>& tables;
-    std::uint32_t ask(Question question, std::size_t row, std::uint32_t answer) {
+    std::uint32_t ask(std::size_t question, std::size_t row, std::uint32_t answer) {
         ++counts[question][row * tables[question].size() + answer];
         return answer;
     }
@@ -49,7 +53,7 @@ struct Writer {
     static constexpr bool kKnows = true;
     const std::vector<Frequencies>& tables;
     RangeEncoder coder;
-    std::uint32_t ask(Question question, std::size_t row, std::uint32_t answer) {
+    std::uint32_t ask(std::size_t question, std::size_t row, std::uint32_t answer) {
         const std::uint32_t* const ends = tables[question].row(row);
         coder.put(ends[answer], ends[answer + 1] - ends[answer], Frequencies::kRowTotal);
         return answer;
@@ -65,7 +69,7 @@ struct Reader {
     static constexpr bool kKnows = false;
     const std::vector<Frequencies>& tables;
     RangeDecoder coder;
-    std::uint32_t ask(Question question, std::size_t row, std::uint32_t) {
+    std::uint32_t ask(std::size_t question, std::size_t row, std::uint32_t) {
         const std::uint32_t* const ends = tables[question].row(row);
         const std::size_t size = tables[question].size();
         const std::uint32_t found = coder.peek(Frequencies::kRowTotal);
@@ -83,8 +87,12 @@ struct Reader {
 template <class Answers>
 class Walk {
 public:
-    Walk(Answers& answers, Symbol alphabet_size, Draft& draft, std::size_t most)
-        : answers_(answers), size_(static_cast<std::size_t>(alphabet_size)), draft_(draft), most_(most) {}
+    Walk(Answers& answers, const CompactModel& model, Draft& draft, std::size_t most)
+        : answers_(answers),
+          size_(static_cast<std::size_t>(model.alphabet_size())),
+          shared_(model.shared()),
+          draft_(draft),
+          most_(most) {}
 
     void run() {
         walk_letters();
@@ -98,7 +106,7 @@ public:
         firsts_.resize(rules);
         lasts_.resize(rules);
         places_.resize(rules);
-        endings_.resize(letters_);
+        endings_.resize(shared_ ? size_ : letters_);
         Symbol before = 0;
         for (std::size_t k = 0; k < rules; ++k) {
             const Symbol right = before = right_operand(k, before);
@@ -119,16 +127,23 @@ public:
     }
 
 private:
-    Symbol letter(Symbol rank) const { return draft_.letters[static_cast<std::size_t>(rank)]; }
+    Symbol letter(Symbol rank) const { return shared_ ? rank : draft_.letters[static_cast<std::size_t>(rank)]; }
     bool is_rule(Symbol symbol) const { return static_cast<std::size_t>(symbol) >= letters_; }
     Symbol first(Symbol symbol) const {
-        return is_rule(symbol) ? firsts_[static_cast<std::size_t>(symbol) - letters_] : symbol;
+        if (is_rule(symbol)) return firsts_[static_cast<std::size_t>(symbol) - letters_];
+        return shared_ ? shared_->first[static_cast<std::size_t>(symbol)] : symbol;
     }
     Symbol last(Symbol symbol) const {
-        return is_rule(symbol) ? lasts_[static_cast<std::size_t>(symbol) - letters_] : symbol;
+        if (is_rule(symbol)) return lasts_[static_cast<std::size_t>(symbol) - letters_];
+        return shared_ ? shared_->last[static_cast<std::size_t>(symbol)] : symbol;
     }
 
+    // Under a rulebook symbols are what they are everywhere: which occur is seen when they do.
     void walk_letters() {
+        if (shared_) {
+            letters_ = shared_->first.size();
+            return;
+        }
         std::vector<Symbol> found;
         ranks_.assign(size_, -1);
         std::size_t next = 0;
@@ -187,10 +202,30 @@ private:
             if (!plain) place = places_[static_cast<std::size_t>(value) - letters_];
         }
         letter_id = answers_.ask(ends, context, letter_id);
+        if (shared_) return symbol_that_ends(letter_id, is_letter, value, plain, place);
         const Symbol rank = ranks_[letter_id];
         if (rank < 0) throw GrammarError("its code has a letter that does not occur");
         const std::vector<Symbol>& rules = endings_[static_cast<std::size_t>(rank)];
         if (rules.empty() || answers_.ask(is_letter, crowd(rules.size()), plain) == 1) return rank;
+        return one_of(rules, place);
+    }
+
+    Symbol symbol_that_ends(std::uint32_t letter_id, Question question, Symbol value, bool plain, std::uint32_t place) {
+        const std::vector<Symbol>&rules = endings_[letter_id], &shared = shared_->endings[letter_id];
+        const bool known = plain && static_cast<std::size_t>(value) >= size_;
+        const std::uint32_t origin = answers_.ask(question, 2 * letter_id + !rules.empty(),
+                                                  known   ? kShared
+                                                  : plain ? kLetter
+                                                          : kPrivate);
+        if (origin == kLetter) return static_cast<Symbol>(letter_id);
+        if ((origin == kShared ? shared : rules).empty())
+            throw GrammarError("its code has a symbol that does not occur");
+        if (origin == kPrivate) return one_of(rules, place);
+        const std::uint32_t told = known ? shared_->places[static_cast<std::size_t>(value)] : 0;
+        return shared[answers_.ask(kQuestions + letter_id, 0, told)];
+    }
+
+    Symbol one_of(const std::vector<Symbol>& rules, std::uint32_t place) {
         const std::size_t count = rules.size();
         if (count <= kMostTotal) return rules[answers_.any_of(static_cast<std::uint32_t>(count), place)];
         const auto blocks = static_cast<std::uint32_t>((count - 1) / kMostTotal + 1);
@@ -202,6 +237,7 @@ private:
 
     Answers& answers_;
     std::size_t size_, letters_ = 0;
+    const SharedEnds* shared_;
     Draft& draft_;
     std::size_t most_;
     std::vector<Symbol> ranks_;                 // by letter: its rank among those that occur, or -1
@@ -210,9 +246,40 @@ private:
     std::vector<std::vector<Symbol>> endings_;  // by rank: the rules that end with that letter
 };
 
-Draft draft_of(const PackedView& document) {
+// Calls change(symbol) for all symbols of rules and sequence.
+template <class Change>
+void for_each_symbol(Draft& draft, Change change) {
+    for (std::vector<Symbol>* some : {&draft.left, &draft.right, &draft.sequence})
+        for (Symbol& symbol : *some) change(symbol);
+}
+
+Draft draft_of(const PackedView& document, const SharedEnds* shared) {
     const auto copy = [](std::span<const Symbol> values) { return std::vector<Symbol>(values.begin(), values.end()); };
-    return {copy(document.letters), copy(document.left), copy(document.right), copy(document.sequence)};
+    Draft draft{copy(document.letters), copy(document.left), copy(document.right), copy(document.sequence)};
+    if (shared == nullptr) return draft;
+    const std::size_t letters = draft.letters.size();
+    for_each_symbol(draft, [&](Symbol& symbol) {
+        const auto at = static_cast<std::size_t>(symbol);
+        symbol = at < letters ? draft.letters[at] : static_cast<Symbol>(at - letters + shared->first.size());
+    });
+    return draft;
+}
+
+// Back to symbols over the letters that occur.
+void pack(Draft& draft, const SharedEnds& shared) {
+    const auto first_rule = static_cast<Symbol>(shared.first.size());
+    for_each_symbol(draft, [&](Symbol symbol) {
+        if (symbol < first_rule) draft.letters.push_back(symbol);
+    });
+    std::sort(draft.letters.begin(), draft.letters.end());
+    draft.letters.erase(std::unique(draft.letters.begin(), draft.letters.end()), draft.letters.end());
+    const auto letters = static_cast<Symbol>(draft.letters.size());
+    for_each_symbol(draft, [&](Symbol& symbol) {
+        symbol = symbol >= first_rule
+                     ? symbol - first_rule + letters
+                     : static_cast<Symbol>(std::lower_bound(draft.letters.begin(), draft.letters.end(), symbol) -
+                                           draft.letters.begin());
+    });
 }
 
 }  // namespace
@@ -242,23 +309,32 @@ void Frequencies::set(std::size_t row, std::span<const std::uint16_t> frequencie
     if (ends[size_] != kRowTotal) throw GrammarError("the model has frequencies that do not add up");
 }
 
-CompactModel::CompactModel(Symbol alphabet_size) : alphabet_size_(alphabet_size) {
+CompactModel::CompactModel(Symbol alphabet_size, const Rulebook* book) : alphabet_size_(alphabet_size) {
     if (alphabet_size < 1 || alphabet_size > kMostLetters)
         throw GrammarError("compact corpora have alphabets of 1 to " + std::to_string(kMostLetters) + " letters");
     const auto size = static_cast<std::size_t>(alphabet_size);
+    if (book != nullptr) {
+        if (book->size() > kMostShared)
+            throw GrammarError("compact corpora have rulebooks of at most " + std::to_string(kMostShared) + " rules");
+        shared_.emplace(*book);
+    }
+    const std::pair<std::size_t, std::size_t> origin =
+        shared_ ? std::pair<std::size_t, std::size_t>(2 * size, kOrigins) : std::pair(kCrowds, std::size_t{2});
     const std::pair<std::size_t, std::size_t> shapes[kQuestions] = {
-        {size, 2}, {1, kWidths + 1}, {3, kSteps}, {size, size}, {kCrowds, 2}, {size + 1, size}, {kCrowds, 2}};
+        {shared_ ? 0 : size, 2}, {1, kWidths + 1}, {3, kSteps}, {size, size}, origin, {size + 1, size}, origin};
     for (const auto& [rows, columns] : shapes) tables.emplace_back(rows, columns);
+    if (shared_)
+        for (const std::vector<Symbol>& alike : shared_->endings) tables.emplace_back(!alike.empty(), alike.size());
 }
 
-CompactModel CompactModel::learn(Symbol alphabet_size, std::span<const PackedView> documents) {
-    CompactModel model(alphabet_size);
+CompactModel CompactModel::learn(Symbol alphabet_size, std::span<const PackedView> documents, const Rulebook* book) {
+    CompactModel model(alphabet_size, book);
     std::vector<std::vector<std::uint32_t>> counts;
     for (const Frequencies& table : model.tables) counts.emplace_back(table.rows() * table.size(), 0);
     for (const PackedView& document : documents) {
         Learner learner{counts, model.tables};
-        Draft draft = draft_of(document);
-        Walk(learner, alphabet_size, draft, static_cast<std::size_t>(-1)).run();
+        Draft draft = draft_of(document, model.shared());
+        Walk(learner, model, draft, static_cast<std::size_t>(-1)).run();
     }
     for (std::size_t i = 0; i < model.tables.size(); ++i) {
         const std::size_t size = model.tables[i].size();
@@ -277,8 +353,9 @@ std::vector<std::uint16_t> CompactModel::numbers() const {
     return result;
 }
 
-CompactModel CompactModel::from_numbers(Symbol alphabet_size, std::span<const std::uint16_t> numbers) {
-    CompactModel model(alphabet_size);
+CompactModel CompactModel::from_numbers(Symbol alphabet_size, std::span<const std::uint16_t> numbers,
+                                        const Rulebook* book) {
+    CompactModel model(alphabet_size, book);
     std::size_t wanted = 0;
     for (const Frequencies& table : model.tables) wanted += table.rows() * table.size();
     if (numbers.size() != wanted)
@@ -294,9 +371,9 @@ void CompactCoder::encode(const PackedView& document, Buffer<std::uint8_t>& out)
     const std::size_t begin = out.size(), symbols = document.left.size() + document.sequence.size();
     if (symbols > kMostSymbols)
         throw GrammarError(std::to_string(symbols) + " rules and symbols are too many for compact columns");
-    Draft draft = draft_of(document);
+    Draft draft = draft_of(document, model_.shared());
     Writer writer{model_.tables, RangeEncoder(out)};
-    Walk(writer, model_.alphabet_size(), draft, static_cast<std::size_t>(-1)).run();
+    Walk(writer, model_, draft, static_cast<std::size_t>(-1)).run();
     writer.coder.finish();
     while (out.size() > begin && out[out.size() - 1] == 0) out.resize(out.size() - 1);
     while ((out.size() - begin + 1) * kMostPerByte < symbols) out.push_back(0);
@@ -305,7 +382,8 @@ void CompactCoder::encode(const PackedView& document, Buffer<std::uint8_t>& out)
 void CompactCoder::decode(std::span<const std::uint8_t> code, Packed& out) {
     Draft draft;
     Reader reader{model_.tables, RangeDecoder(code)};
-    Walk(reader, model_.alphabet_size(), draft, std::min(kMostSymbols, (code.size() + 1) * kMostPerByte)).run();
+    Walk(reader, model_, draft, std::min(kMostSymbols, (code.size() + 1) * kMostPerByte)).run();
+    if (model_.shared() != nullptr) pack(draft, *model_.shared());
     out.letters.append(draft.letters.data(), draft.letters.size());
     out.left.append(draft.left.data(), draft.left.size());
     out.right.append(draft.right.data(), draft.right.size());

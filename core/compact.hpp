@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "buffer.hpp"
 #include "packed.hpp"
 #include "range_coder.hpp"
+#include "shared_ends.hpp"
 
 namespace laconic {
 
@@ -31,25 +33,31 @@ private:
     std::vector<std::uint32_t> ends_;  // of each row: 0, and the sums of its frequencies so far
 };
 
-// What is known of the grammars of a corpus over an alphabet of at most kMostLetters.
+// What is known of the grammars of a corpus over an alphabet of at most kMostLetters, perhaps under a rulebook of at
+// most kMostShared rules.
 class CompactModel {
 public:
     static constexpr Symbol kMostLetters = 256;
+    static constexpr std::size_t kMostShared = Frequencies::kRowTotal - 1;
 
-    explicit CompactModel(Symbol alphabet_size);
+    explicit CompactModel(Symbol alphabet_size, const Rulebook* book = nullptr);
 
     // Learns from documents, each packed by Packer with sort.
-    static CompactModel learn(Symbol alphabet_size, std::span<const PackedView> documents);
+    static CompactModel learn(Symbol alphabet_size, std::span<const PackedView> documents,
+                              const Rulebook* book = nullptr);
 
     // As numbers to keep; from_numbers throws GrammarError for what numbers() could not have given.
     std::vector<std::uint16_t> numbers() const;
-    static CompactModel from_numbers(Symbol alphabet_size, std::span<const std::uint16_t> numbers);
+    static CompactModel from_numbers(Symbol alphabet_size, std::span<const std::uint16_t> numbers,
+                                     const Rulebook* book = nullptr);
 
     Symbol alphabet_size() const { return alphabet_size_; }
-    std::vector<Frequencies> tables;  // by Question, in compact.cpp
+    const SharedEnds* shared() const { return shared_ ? &*shared_ : nullptr; }
+    std::vector<Frequencies> tables;  // by Question, in compact.cpp, then one of shared symbols for each terminal
 
 private:
     Symbol alphabet_size_;
+    std::optional<SharedEnds> shared_;
 };
 
 class CompactCoder {

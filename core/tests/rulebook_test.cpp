@@ -1,6 +1,7 @@
 #include "rulebook.hpp"
 
 #include "check.hpp"
+#include "compact.hpp"
 #include "learn.hpp"
 #include "oracles.hpp"
 #include "texts.hpp"
@@ -48,6 +49,47 @@ void check_words(const Text& text, Symbol alphabet_size, const std::string& inpu
     CHECK(expanded({rules, {out.sequence.begin(), out.sequence.end()}}, alphabet_size) == text, input);
 }
 
+// Codes of compact columns: what is coded comes back, and bytes that are no code are refused or stand for something.
+void check_compact(const Text& text, Symbol alphabet_size, Random& random, const std::string& input) {
+    const std::vector<std::uint8_t> terminals = as<std::uint8_t>(text);
+    const std::vector<std::int64_t> offsets{0, static_cast<std::int64_t>(text.size())};
+    const Text rules = learned(terminals, offsets, alphabet_size, {}, {random.below(20), 1, 9}, 1);
+    const auto book = std::make_shared<const Rulebook>(alphabet_size, rules, std::span<const WordKind>());
+    const auto compressor = under_rulebook(book, codec_named("repair").make({}));
+    Output out;
+    compressor->compress(std::span<const std::uint8_t>(terminals), alphabet_size, out);
+    Packed packed;
+    Packer().pack({book->symbols(), {out.rules.data(), out.rules.size()}, {out.sequence.data(), out.sequence.size()}},
+                  true, packed);
+    const auto seen = [](const Buffer<Symbol>& values) { return std::span(values.data(), values.size()); };
+    const PackedView document{seen(packed.letters), seen(packed.left), seen(packed.right), seen(packed.sequence)};
+    const auto equal = [](std::span<const Symbol> one, const Buffer<Symbol>& other) {
+        return std::ranges::equal(one, std::span(other.data(), other.size()));
+    };
+    for (const CompactModel& model : {CompactModel::learn(alphabet_size, std::span(&document, 1), book.get()),
+                                      CompactModel::learn(alphabet_size, {}, book.get())}) {
+        const std::vector<std::uint16_t> numbers = model.numbers();
+        const CompactModel again = CompactModel::from_numbers(alphabet_size, numbers, book.get());
+        Buffer<std::uint8_t> code;
+        CompactCoder(again).encode(document, code);
+        Packed back;
+        CompactCoder(model).decode({code.data(), code.size()}, back);
+        CHECK(equal(document.letters, back.letters) && equal(document.left, back.left), input);
+        CHECK(equal(document.right, back.right) && equal(document.sequence, back.sequence), input);
+        for (std::size_t i = 0; i < code.size(); i += 7) code[i] = static_cast<std::uint8_t>(random.below(256));
+        Packed other;
+        try {
+            CompactCoder(model).decode({code.data(), code.size()}, other);
+        } catch (const GrammarError&) {
+            continue;
+        }
+        Output unpacked;
+        unpack({seen(other.letters), seen(other.left), seen(other.right), seen(other.sequence)}, book->symbols(),
+               unpacked);
+        CHECK(unpacked.sequence.size() == other.sequence.size(), input);
+    }
+}
+
 }  // namespace
 }  // namespace laconic::test
 
@@ -62,6 +104,7 @@ int main() {
         const std::string input = std::string(name_of(kind)) + " " + shown(text);
         check_one_document(text, size, input);
         check_words(text, size, input);
+        check_compact(text, size, random, input);
     }
     const Symbol twice[] = {0, 1, 0, 1}, later[] = {0, 2};
     CHECK_THROWS(Rulebook(2, twice, {}), GrammarError, "rule 1 is rule 0 again");

@@ -111,15 +111,21 @@ class PackedGrammars:
 
 def pack(grammars: Grammars, sort: bool) -> PackedGrammars: ...
 def unpack(packed: PackedGrammars, alphabet_size: int, rulebook: Rulebook | None) -> Grammars: ...
-def learn_compact(packed: PackedGrammars, alphabet_size: int) -> NDArray[numpy.uint16]: ...
+def learn_compact(
+    packed: PackedGrammars, alphabet_size: int, rulebook: Rulebook | None = None
+) -> NDArray[numpy.uint16]: ...
 def encode_compact(
-    packed: PackedGrammars, alphabet_size: int, model: NDArray[numpy.uint16]
+    packed: PackedGrammars,
+    alphabet_size: int,
+    model: NDArray[numpy.uint16],
+    rulebook: Rulebook | None = None,
 ) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64]]: ...
 def decode_compact(
     codes: NDArray[numpy.uint8],
     offsets: NDArray[numpy.int64],
     alphabet_size: int,
     model: NDArray[numpy.uint16],
+    rulebook: Rulebook | None = None,
 ) -> PackedGrammars: ...
 
 class Forest:

@@ -30,7 +30,8 @@ from laconic.errors import GrammarError, InputError
 
 COMPACTED = ("letters", "rules", "sequence")
 _FIELD = pa.field("grammar", pa.large_binary(), nullable=False)
-_MOST_UNPACKED = 48  # bytes that a byte of code may become
+_MOST_UNPACKED = 64  # bytes that a byte of code may become
+_MOST_SHARED = (1 << 15) - 1  # rules: frequencies of as many fit a table
 _MOST_MODEL = 1 << 20  # bytes; a model of 256 letters has a quarter of that
 
 
@@ -38,8 +39,11 @@ def check_compact(about: About) -> None:
     """Raise ValueError, with the reason, for a corpus that cannot be compact."""
     if about.codec.name != "repair":
         raise InputError(f"compact corpora are Re-Pair's; the codec here is {about.codec.name!r}")
-    if about.rulebook is not None:
-        raise InputError("compact corpora have no rulebook; leave out one of the two")
+    if about.rulebook is not None and len(about.rulebook) > _MOST_SHARED:
+        raise InputError(
+            f"compact corpora have rulebooks of at most {_MOST_SHARED:,} rules, not "
+            f"{len(about.rulebook):,}"
+        )
     if about.alphabet.size > 256:
         raise InputError(
             f"compact corpora have alphabets of at most 256 letters, not {about.alphabet.size}"
@@ -49,7 +53,7 @@ def check_compact(about: About) -> None:
 def learn_model(table: pa.Table, about: About) -> str:
     """Return a model of the grammars of `table`, as text for the metadata. O(symbols)."""
     grammars_from(table, about)  # the core trusts what it codes
-    numbers = _core.learn_compact(packed_lists(table), about.alphabet.size)
+    numbers = _core.learn_compact(packed_lists(table), about.alphabet.size, _book(about))
     return base64.b64encode(zlib.compress(numbers.astype("<u2").tobytes(), 9)).decode()
 
 
@@ -58,7 +62,7 @@ def to_compact(table: pa.Table, about: About) -> pa.Table:
     grammars_from(table, about)
     try:
         codes, offsets = _core.encode_compact(
-            packed_lists(table), about.alphabet.size, _numbers(about)
+            packed_lists(table), about.alphabet.size, _numbers(about), _book(about)
         )
     except GrammarError as error:
         raise CorpusError(error.reason, **error.place) from None
@@ -103,7 +107,11 @@ def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
         raise CorpusError(f"its {size} bytes of codes may need more than {limit} bytes")
     try:
         packed = _core.decode_compact(
-            frozen(codes), frozen(np.array(offsets)), about.alphabet.size, _numbers(about)
+            frozen(codes),
+            frozen(np.array(offsets)),
+            about.alphabet.size,
+            _numbers(about),
+            _book(about),
         )
     except GrammarError as error:
         raise CorpusError(error.reason, **error.place) from None
@@ -111,6 +119,10 @@ def from_compact(table: pa.Table, about: About, limit: int) -> pa.Table:
     columns |= {name: table.column(name) for name in table.schema.names if name != "grammar"}
     fields = listed_fields(table.schema)
     return pa.table([columns[field.name] for field in fields], schema=pa.schema(fields))
+
+
+def _book(about: About) -> _core.Rulebook | None:
+    return None if about.rulebook is None else about.rulebook.core
 
 
 def _numbers(about: About) -> npt.NDArray[np.uint16]:
