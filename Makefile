@@ -7,12 +7,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CORE := CMakeLists.txt $(wildcard core/*.hpp core/*.cpp bindings/*.hpp bindings/*.cpp)
 CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindings/*.hpp bindings/*.cpp)
 
-.PHONY: help demo check test test-lowest lint types layers core-test python-test quick-test bench docs stubs format clean
+.PHONY: help demo check test test-lowest lint types layers core-test python-test quick-test bench torture docs stubs format clean
 help:
 	@echo "make demo    install, compress the bundled samples, train on one of them, write a report"
 	@echo "make test    install, then lint, types, layers, C++ and Python tests"
 	@echo "make check   lint, types, layers and the quick Python tests, under two minutes"
 	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
+	@echo "make torture MINUTES=60   fuzz, damage, kill, race, fill the disk, change inputs, in turns; SEED=1, KEEP=--keep for the docs"
 	@echo "make docs    write the tables and pictures that are made from benchmarks/results and experiments/results"
 	@echo "make stubs   write src/laconic/_core.pyi, the types of the compiled core"
 	@echo "make format  format the code;   make clean  remove everything that was made"
@@ -58,8 +59,14 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.model
 	$(BIN)/python -m benchmarks.ngrams
 
+MINUTES ?= 60
+SEED ?= 0
+torture: $(VENV)/installed-dev
+	$(BIN)/python tools/torture.py --minutes $(MINUTES) --seed $(SEED) $(KEEP)
+
 docs: $(VENV)/installed-dev
 	$(BIN)/python tools/index_files.py
+	$(BIN)/python tools/reliability_page.py
 	$(BIN)/python tools/draw_pictures.py
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m experiments.paper report

@@ -55,6 +55,11 @@ def kill(
     return process.returncode != 0
 
 
+def largest(path: Path) -> int:
+    """Return the bytes of the largest file at or below the path."""
+    return max(each.stat().st_size for each in (path, *path.rglob("*")) if each.is_file())
+
+
 @dataclass
 class Report:
     """What happened how often, and what should not have."""

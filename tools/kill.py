@@ -5,7 +5,7 @@
 
 Under the final name there must never be anything but the whole corpus, or what was there before;
 in the end its bytes must be those of a run that nobody disturbed, with nothing left beside it.
-tests/test_kill.py runs a few times on something small.
+tests/tools/test_kill.py runs a few times on something small.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
-from disturb import Report, finish, kill
+from disturb import Report, finish, kill, largest
 
 from laconic import samples
 
@@ -57,13 +57,18 @@ def digests(path: Path) -> Digests:
     }
 
 
-def start(source: Path, out: Path, shard: int, *flags: str) -> subprocess.Popen[str]:
-    """Start the compression of `source` to `out`, with shards of so many million letters."""
+def words(source: Path, out: Path, shard: int, *flags: str) -> list[str]:
+    """Return the command that compresses `source` to `out`, shards of so many million letters."""
     options = [str(source), "-o", str(out), "--text", "text", "--label", "label"]
     if "compact" in out.name:
         options.append("--compact")
+    return ["compress", *options, "--shard", str(shard), *flags]
+
+
+def start(source: Path, out: Path, shard: int, *flags: str) -> subprocess.Popen[str]:
+    """Start that command."""
     return subprocess.Popen(
-        [sys.executable, "-m", "laconic", "compress", *options, "--shard", str(shard), *flags],
+        [sys.executable, "-m", "laconic", *words(source, out, shard, *flags)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -96,6 +101,7 @@ class Undisturbed:
     digests: Digests
     seconds: float
     shards: int
+    largest: int
 
 
 class Trial:
@@ -109,16 +115,16 @@ class Trial:
         seconds = time.monotonic() - begun
         # A shard ends with the part of 4 MB that fills it.
         shards = max(1, int(source.stat().st_size / (1 << 20) / max(4, shard)))
-        self.right = Undisturbed(digests(out), seconds, shards)
+        self.right = Undisturbed(digests(out), seconds, shards, largest(out))
 
     def disturb(self, seed: int, number: int) -> None:
         """Compress and kill, go on and kill, go on to the end; findings go to the report."""
         random = Random(f"{seed} {number}")
         where = f"{self.out.name}, --seed {seed}, time {number}"
-        self._clear()
+        self.clear()
         before: Digests = {}
         if random.random() < 0.3:
-            self._put_something_else()
+            self.put_something_else()
             before = digests(self.out)
             self.report.counts["times with another corpus in the way"] += 1
         flags = ["--force"]
@@ -153,14 +159,16 @@ class Trial:
             return "the whole corpus" + (" and its folder" if self.folder.exists() else "")
         return "what was there before" if before else "nothing"
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Remove all that is beside the output, and itself."""
         for path in self.out.parent.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink()
 
-    def _put_something_else(self) -> None:
+    def put_something_else(self) -> None:
+        """Put another corpus under the output's name."""
         if self.out.suffix == ".parquet":
             self.out.write_bytes(b"another corpus")
             return

@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from disturb import Report, finish, kill
+from disturb import Report, finish, kill, largest
 
 from laconic import Corpus, samples
 from laconic.training.run import Run
@@ -39,14 +39,19 @@ def write_corpus(path: Path, documents: int) -> None:
     Corpus.from_documents(texts, split.labels[:documents]).write(path)
 
 
+def words(corpus: Path, out: Path, epochs: int, *flags: str) -> list[str]:
+    """Return the command that trains, or goes on with it."""
+    return ["train", str(corpus), "-o", str(out), *SETTINGS, "--epochs", str(epochs), *flags]
+
+
 def start(
     corpus: Path, out: Path, epochs: int, *flags: str, processes: int = 1
 ) -> subprocess.Popen[str]:
-    """Start the training, or go on with it; on several processes under torchrun."""
-    command = [sys.executable, *(TORCHRUN if processes > 1 else ()), "-m", "laconic", "train"]
-    command = [each.format(processes=processes) for each in command]
+    """Start that command; on several processes under torchrun."""
+    several = TORCHRUN if processes > 1 else ()
+    command = [sys.executable, *(each.format(processes=processes) for each in several)]
     return subprocess.Popen(
-        [*command, str(corpus), "-o", str(out), *SETTINGS, "--epochs", str(epochs), *flags],
+        [*command, "-m", "laconic", *words(corpus, out, epochs, *flags)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -115,7 +120,7 @@ class Trial:
             time.sleep(0.01)
         self.ends = time.monotonic() - begun
         finish(process)
-        self.right = outcome(self.out)
+        self.right, self.largest = outcome(self.out), largest(self.out)
         steps = [line["step"] for line in self.right["metrics"] if "step" in line]
         self.steps = steps if minutes != "0" else range(1, steps[-1] + 1)
 

@@ -71,8 +71,13 @@ def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [["-m", "benchmarks.report"], ["-m", "experiments.summary"], ["tools/index_files.py"]],
-    ids=["benchmarks", "README", "files"],
+    [
+        ["-m", "benchmarks.report"],
+        ["-m", "experiments.summary"],
+        ["tools/index_files.py"],
+        ["tools/reliability_page.py"],
+    ],
+    ids=["benchmarks", "README", "files", "reliability"],
 )
 def test_docs_are_what_make_docs_writes(command: list[str]) -> None:
     run(*command, "--check")
