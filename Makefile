@@ -58,6 +58,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.corpus
 	$(BIN)/python -m benchmarks.model
 	$(BIN)/python -m benchmarks.ngrams
+	$(BIN)/python -m benchmarks.rulebook
 
 MINUTES ?= 60
 SEED ?= 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,10 @@ from laconic.cli import app
 from laconic.corpus.compact import from_compact, learn_model, to_compact
 from laconic.corpus.schema import About, grammars_from, table_of
 from laconic.corpus.stored import StoredGrammars
+from laconic.corpus.worker import CompressionJob, compress_table
 from laconic.errors import InputError
 
-TEXTS = [f"{'the hen and then ' * k}the {k} hens, né" for k in range(30)]
+TEXTS = [f"{'the hen and then ' * k}the {k} hens, no" for k in range(30)]
 BOOK = Rulebook.learn(TEXTS, 12)
 
 
@@ -93,6 +95,23 @@ def test_compact_files(tmp_path: Path, csv: Path) -> None:
     large = Rulebook(Alphabet.bytes(), [divmod(k, 256) for k in range(32768)])
     with pytest.raises(InputError, match="rulebooks of at most 32,767 rules, not 32,768"):
         Corpus.from_documents(["ab"], rulebook=large).write("never.parquet", compact=True)
+
+
+def test_jobs_travel_to_other_machines() -> None:
+    job = CompressionJob(corpus().about)
+    table = pa.table({"text": pa.array(TEXTS, pa.large_string())})
+    there = compress_table(table, pickle.loads(pickle.dumps(job))).table
+    assert there.equals(compress_table(table, job).table, check_metadata=True)
+    assert Corpus.from_arrow(there).grammars == corpus().grammars
+
+
+def test_features_are_exact() -> None:
+    pytest.importorskip("sklearn")
+    vectorizer = laconic.GrammarVectorizer((1, 4), lowercase=False)
+    wanted = vectorizer.fit_transform(TEXTS).toarray()
+    names = vectorizer.get_feature_names_out().tolist()
+    assert (vectorizer.fit_transform(corpus()).toarray() == wanted).all()
+    assert vectorizer.get_feature_names_out().tolist() == names
 
 
 def test_without_a_rulebook_nothing_changes() -> None:
