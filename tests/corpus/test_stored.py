@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from laconic import Corpus
 from laconic.corpus import CorpusError
+from laconic.corpus import stored as stored_module
 from laconic.corpus.stored import StoredGrammars
 
 TEXTS = ["ab" * n + str(n) for n in range(40)]
@@ -76,6 +77,22 @@ def test_no_more_is_held_than_the_buffer_and_each_group_is_read_once(
         taken = list(pool.map(lambda row: stored.take([row]), range(40)))
     assert [each[0].text() for each in taken] == TEXTS
     assert stored.sizes[list(stored._held)].sum() <= stored.buffer
+
+
+def test_what_others_freed_is_given_back(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    resident, trimmed = [1 << 30], []
+
+    def trim() -> None:
+        trimmed.append(resident[0])
+        resident[0] = 1 << 30
+
+    monkeypatch.setattr(stored_module, "_resident_bytes", lambda: resident[0])
+    monkeypatch.setattr(stored_module, "_trim", trim)
+    stored = StoredGrammars(corpus, 1 << 20)
+    for megabytes in (1024, 1100, 1153, 1100, 500, 600, 640):
+        resident[0] = megabytes << 20
+        stored.take([0])
+    assert trimmed == [1153 << 20, 640 << 20], "128 MB more than at the least"
 
 
 def test_another_process_reads_for_itself(corpus: Corpus) -> None:

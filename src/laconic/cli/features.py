@@ -64,7 +64,8 @@ def features(
 
     Row k is document k; scipy.sparse.load_npz reads the file. What the columns are is written
     beside it, here reviews.features.json, for --like; with --n-features there is nothing to write,
-    and memory stays bounded however large the input.
+    and memory stays bounded however large the input. Columns are learned from a corpus some
+    documents at a time, but raw files are held for that: compress them first if they are large.
 
     Parameters
     ----------
