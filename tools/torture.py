@@ -54,7 +54,7 @@ class Part:
     least: int
     """Cases that should have run before anybody calls it reliable."""
     share: float
-    """Of the time, relative to other parts."""
+    """Of the time: about the minutes that so many cases take on a busy laptop."""
     run: Callable[[int], Turn]
 
 
@@ -88,49 +88,49 @@ PARTS = {
         "hostile arrays and hard documents, fed to grammars and codecs: an error in words or the "
         "right answer, in bounded time and memory",
         1_000_000,
-        2,
+        20,
         _fuzz,
     ),
     "corrupt": Part(
         "corpora damaged in every way, opened and verified: an error in words, or the same data",
         20_000,
-        2,
+        15,
         _corrupt,
     ),
     "kill": Part(
         "`compress` killed, gone on with: the bytes of a run that nobody disturbed",
         500,
-        2,
+        33,
         lambda seed: _killed(kill.campaign(15, seed, megabytes=9, shard=1)),
     ),
     "kill_training": Part(
         "`train` killed, gone on with: the same weights, optimizer and metrics",
         200,
-        2,
-        lambda seed: _killed(kill_training.campaign(6, seed, *SMALL)),
+        60,
+        lambda seed: _killed(kill_training.campaign(12, seed, *SMALL)),
     ),
     "kill_torchrun": Part(
         "one of two ranks killed under torchrun, gone on with: the same again",
         50,
-        1.5,
-        lambda seed: _killed(kill_training.campaign(4, seed, *SMALL, minutes=("0",), processes=2)),
+        33,
+        lambda seed: _killed(kill_training.campaign(6, seed, *SMALL, minutes=("0",), processes=2)),
     ),
     "race": Part(
         "two processes that write the same: one does, the other says who is there; never a mixture",
         200,
-        1,
+        7,
         _times(18, race.campaign),
     ),
     "full_disk": Part(
         "no room for files: one line with the cure, what was there stays; then, the same bytes",
         100,
-        1,
+        8,
         _times(12, full_disk.campaign),
     ),
     "change": Part(
         "inputs that change while they are read: all old rows, all new ones, or an error in words",
         100,
-        1,
+        4,
         _times(12, change.campaign),
     ),
 }

@@ -335,6 +335,9 @@ def test_killed_before_the_work_folder_was_removed(documents_csv: Path, tmp_path
     (tmp_path / "whole").rename(out)
     with pytest.raises(NothingToDoError, match="is there already, and whole"):
         build(documents_csv, out, resume=True, sharded=True, shard_letters=30_000)
+    (tmp_path / ".c.lock").touch()  # killed at the very end
+    with pytest.raises(NothingToDoError, match="is there already, and whole"):
+        build(documents_csv, out, resume=True, sharded=True, shard_letters=30_000)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
 
 

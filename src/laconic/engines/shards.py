@@ -186,7 +186,8 @@ class UnfinishedCorpus:
 
     def sweep(self) -> None:
         """Remove what is left if the folder was being made or removed when that was killed."""
-        sweep(self.folder.parent, self.folder.name)
+        for path in (self.folder, self.out):
+            sweep(path.parent, path.name)
 
     def abandon(self) -> None:
         """Leave the unfinished shard; what there is no finished shard to go on from is removed."""
