@@ -183,7 +183,7 @@ def test_two_classes_have_one_score() -> None:
 def test_any_container_gives_the_same() -> None:
     texts, labels = farm(12)
     wanted = GrammarClassifier(**TINY).fit(texts, labels)
-    corpus = Corpus.from_documents(texts, labels)
+    corpus = Corpus.from_documents(texts, labels, rulebook=wanted.rulebook_)
     containers: list[Any] = [
         tuple(texts),
         [text.encode() for text in texts],
@@ -197,7 +197,7 @@ def test_any_container_gives_the_same() -> None:
         (text for text in texts),
         corpus,
         list(corpus),
-        compress_many(texts),
+        compress_many(texts, rulebook=wanted.rulebook_),
     ]
     for documents in containers:
         got = GrammarClassifier(**TINY).fit(documents, np.array(labels))
@@ -239,7 +239,7 @@ def test_a_corpus_brings_its_codec_and_alphabet() -> None:
 def test_cross_validation_takes_a_corpus() -> None:
     texts, labels = farm(12)
     corpus = Corpus.from_documents(texts, labels)
-    classifier = GrammarClassifier(**TINY)
+    classifier = GrammarClassifier(**TINY, rulebook=None)
     assert np.array_equal(
         cross_val_score(classifier, corpus, corpus.labels, cv=2),
         cross_val_score(classifier, texts, labels, cv=2),
@@ -444,13 +444,15 @@ def test_documents_of_weight_zero_are_left_out() -> None:
     weights = np.array([2.0, 2.0, 0.0] * 4)  # a whole class goes
     kept = [i for i in range(12) if weights[i]]
     some = [texts[i] for i in kept], [labels[i] for i in kept]
-    wanted = GrammarClassifier(**TINY).fit(*some)
+    settings = TINY | {"rulebook": None}  # as the corpus has none
+    wanted = GrammarClassifier(**settings).fit(*some)
     assert wanted.classes_.tolist() == ["moo", "quack"]
     for documents in (texts, Corpus.from_documents(texts), compress_many(texts)):
-        got = GrammarClassifier(**TINY).fit(documents, labels, sample_weight=weights)
+        got = GrammarClassifier(**settings).fit(documents, labels, sample_weight=weights)
         assert got.classes_.tolist() == wanted.classes_.tolist()
         assert same_model(got, wanted, most=1e-5)
-    got = GrammarClassifier(**TINY).fit(texts, pd.Series(labels), sample_weight=weights.tolist())
+    got = GrammarClassifier(**settings)
+    got.fit(texts, pd.Series(labels), sample_weight=weights.tolist())
     assert same_model(got, wanted)
 
 

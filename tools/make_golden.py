@@ -54,11 +54,14 @@ def make(folder: Path) -> None:
         out = f"{name}.parquet --text text --label label {options}"
         run(folder, f"compress documents.jsonl -o {out}")
     run(folder, "rulebook documents.jsonl -o book.json --text text --rules 60")
-    run(folder, "compress documents.jsonl -o shared.parquet --text text --rulebook book.json")
+    run(
+        folder,
+        "compress documents.jsonl -o shared.parquet --text text --label label --rulebook book.json",
+    )
     grammars = laconic.Corpus.open(folder / "plain.parquet").grammars
     told = [[each.rules.tolist(), each.sequence.tolist()] for each in grammars]
     (folder / "grammars.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")
-    run(folder, f"train plain.parquet -o run {TRAIN}")
+    run(folder, f"train shared.parquet -o run {TRAIN}")
     run(folder, "predict run documents.jsonl --text text -o predictions.jsonl")
     run(folder, f"features documents.jsonl -o matrix.npz --compress {FEATURES}")
     # Of what nobody reads again, or only while it trains, a little will do.

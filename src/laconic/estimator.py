@@ -30,6 +30,7 @@ with needs("an estimator", "sklearn,train"):
     from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from laconic.alphabet import Alphabet, as_alphabet
+from laconic.arrays import is_integer
 from laconic.batching import GrammarDataset
 from laconic.codecs import Codec, CodecName, as_codec, compress_many
 from laconic.corpus import Corpus
@@ -37,6 +38,7 @@ from laconic.corpus.documents import DocumentSource, documents_of, is_missing
 from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel, ModelConfig
+from laconic.rulebook import Rulebook
 from laconic.tasks import Class, Classification, Metric, Multilabel, Regression, Task
 from laconic.training.loop import train
 from laconic.training.progress import Progress
@@ -52,6 +54,7 @@ class Parameters(TrainingSettings):
 
     codec: CodecName | Codec = "repair"
     alphabet: str | Alphabet = "bytes"
+    rulebook: int | Rulebook | None = 4096
     max_epochs: int = TrainingConfig.epochs
     settings: Mapping[str, Any] | None = None
     random_state: int | np.random.RandomState | None = None
@@ -82,6 +85,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     model_: GrammarModel
     codec_: Codec
     alphabet_: Alphabet
+    rulebook_: Rulebook | None
     task_: Task
 
     __init__ = _init(Parameters)
@@ -121,8 +125,9 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         It shares the weights. `options` are Predictor's. Raises NotFittedError before fit.
         """
         check_is_fitted(self, "model_")
-        task, device = self.task_, self.device
-        return Predictor(self.model_, task, self.codec_, self.alphabet_, device, **options)
+        compressed_by = self.codec_, self.alphabet_
+        options |= {"rulebook": self.rulebook_}
+        return Predictor(self.model_, self.task_, *compressed_by, self.device, **options)
 
     def _input(
         self, X: DocumentSource, y: Any, sample_weight: Any
@@ -162,7 +167,8 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
             if isinstance(documents, Grammars):
                 grammars = documents
             else:
-                grammars = compress_many(documents, codec, alphabet=alphabet)
+                rulebook = self._rulebook(documents, alphabet)
+                grammars = compress_many(documents, codec, alphabet=alphabet, rulebook=rulebook)
         if grammars.alphabet_size != alphabet.size:
             raise InputError(
                 f"the grammars are over {grammars.alphabet_size} terminals, {alphabet!r} has "
@@ -176,9 +182,20 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
             progress=partial(_print, task.leading()[0]) if self.verbose else None,
         )
         self.codec_, self.alphabet_, self.task_ = codec, alphabet, task
+        self.rulebook_ = grammars.rulebook
         self.model_, self.best_epoch_ = trained.model.eval(), trained.best_epoch
         self.history_ = [line for line in trained.history if "epoch" in line]
         self.n_iter_ = len(self.history_)
+
+    def _rulebook(self, documents: list[Any], alphabet: Alphabet) -> Rulebook | None:
+        """Return the rules that documents share: those that are given, or that these have."""
+        if isinstance(self.rulebook, Rulebook):
+            return self.rulebook
+        if not is_integer(wanted := self.rulebook or 0) or wanted < 0:
+            raise InputError(f"rulebook must be a number of rules or a Rulebook, not {wanted!r}")
+        # Few documents share few rules, perhaps none.
+        learned = Rulebook.learn(documents, int(wanted), alphabet=alphabet) if wanted else ()
+        return learned or None
 
     def _config(self, task: Task) -> TrainingConfig:
         names = [each.name for each in fields(TrainingSettings)]
@@ -200,19 +217,22 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
 class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[misc]
     """A classifier of documents that reads their grammars, with scikit-learn's methods.
 
-    X is a list, array, Series or Arrow array of str or bytes, or a Corpus, whose codec and alphabet
-    then replace the parameters; y are classes, or zeros and ones [N, K] for K labels of which a
-    document may have several. The share `holdout` of the documents tells which epoch was best, and
-    fit stops after `patience` epochs that were not better; with holdout=0 the last epoch's model
-    stays. `preset` is one of laconic.training.settings's; parameters that are not at their default
-    win over it. With `local_ngrams`, n-grams of up to so many letters are read with the symbols
-    they end in. `model` "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to
-    `phrases` symbols, instead of reading sequences; "both" adds the two, and trains each by a loss
-    of its own, too, with the weight `view_loss`. `settings` are more fields of TrainingConfig.
-    `verbose` prints a line per epoch.
+    X is a list, array, Series or Arrow array of str or bytes, or a Corpus, whose codec, alphabet
+    and rulebook then replace the parameters; y are classes, or zeros and ones [N, K] for K labels
+    of which a document may have several. `rulebook` is how many rules fit learns that documents
+    share, a Rulebook, or None; each document has rules of its own on top. The share `holdout` of
+    the documents tells which epoch was best, and fit stops after `patience` epochs that were not
+    better; with holdout=0 the last epoch's model stays. `preset` is one of
+    laconic.training.settings's; parameters that are not at their default win over it. With
+    `local_ngrams`, n-grams of up to so many letters are read with the symbols they end in. `model`
+    "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to `phrases` symbols,
+    instead of reading sequences; "both" adds the two, and trains each by a loss of its own, too,
+    with the weight `view_loss`. `settings` are more fields of TrainingConfig. `verbose` prints a
+    line per epoch.
 
     After fit: classes_ (sorted), model_ (a GrammarModel: save_pretrained writes it), codec_,
-    alphabet_, task_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (from 1).
+    alphabet_, rulebook_, task_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (from
+    1).
 
     >>> texts = ["to be or not to be", "ab ab ab ab", "be or not be", "ab ba ab ba"] * 5
     >>> classifier = GrammarClassifier(

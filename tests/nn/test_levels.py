@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from laconic.nn.composers import COMPOSERS, make_composer
+from laconic.nn.composers import COMPOSERS, compose_with_own, make_composer
 from laconic.nn.levels import compose_levels, compose_levels_plainly
 
 SIZE = 6
@@ -36,19 +36,24 @@ def forest(seed: int, depth: int, width: int, letters: int) -> tuple[Tensor, lis
 
 
 def gradients(
-    how: str, composer: nn.Module, leaves: Tensor, children: Tensor, offsets: list[int]
+    how: str,
+    composer: nn.Module,
+    leaves: Tensor,
+    children: Tensor,
+    offsets: list[int],
+    own: Tensor | None = None,
 ) -> tuple[Tensor, list[Tensor | None]]:
     """States, and gradients of a weighted sum of them, by the loop or by its oracle."""
     parameters = list(composer.parameters())
-    leaves = leaves.detach().requires_grad_()
-    compose: Any = composer.compose
-    start: Any = composer.leaf
+    inputs = [each.detach().requires_grad_() for each in (leaves, own) if each is not None]
+    compose: Any = composer.compose if own is None else compose_with_own(cast(Any, composer))
+    leaves, *more = composer.leaf(inputs[0]), *inputs[1:]  # type: ignore[operator]
     if how == "loop":
-        states = compose_levels(compose, parameters, start(leaves), children, offsets)
+        states = compose_levels(compose, parameters, leaves, children, offsets, *more)
     else:
-        states = compose_levels_plainly(compose, start(leaves), children, offsets)
+        states = compose_levels_plainly(compose, leaves, children, offsets, *more)
     weights = torch.cos(torch.arange(states.numel(), dtype=states.dtype)).view_as(states)
-    found = torch.autograd.grad((states * weights).sum(), [leaves, *parameters], allow_unused=True)
+    found = torch.autograd.grad((states * weights).sum(), [*inputs, *parameters], allow_unused=True)
     return states.detach(), list(found)
 
 
@@ -61,16 +66,25 @@ def close(a: Tensor | None, b: Tensor | None) -> bool:
 
 @pytest.mark.parametrize("name", sorted(COMPOSERS))
 @settings(max_examples=40)
-@given(st.integers(0, 2**32), st.integers(0, 40), st.integers(1, 12), st.integers(1, 5))
+@given(
+    st.integers(0, 2**32),
+    st.integers(0, 40),
+    st.integers(1, 12),
+    st.integers(1, 5),
+    st.booleans(),
+)
 def test_the_loop_equals_plain_autograd(
-    name: str, seed: int, depth: int, width: int, letters: int
+    name: str, seed: int, depth: int, width: int, letters: int, owns: bool
 ) -> None:
     torch.manual_seed(seed % 1000)
     composer = make_composer(name, SIZE).double()
     children, offsets = forest(seed, depth, width, letters)
     leaves = torch.randn(letters, SIZE, dtype=torch.float64)
-    states, found = gradients("loop", composer, leaves, children, offsets)
-    wanted_states, wanted = gradients("plain", composer, leaves, children, offsets)
+    size = cast(Any, composer).state_size
+    owns = owns and name != "linear_recurrence"  # its states are maps, which would explode
+    own = torch.randn(len(children), size, dtype=torch.float64) if owns else None
+    states, found = gradients("loop", composer, leaves, children, offsets, own)
+    wanted_states, wanted = gradients("plain", composer, leaves, children, offsets, own)
     assert torch.allclose(states, wanted_states, rtol=1e-12, atol=1e-12)
     assert all(close(a, b) for a, b in zip(found, wanted, strict=True))
 

@@ -74,7 +74,7 @@ def _figures(
     if not len(corpus):
         raise InputError(f"{path} has no documents")
     try:
-        corpus.check_like(run.codec, run.alphabet)
+        corpus.check_like(run.codec, run.alphabet, run.rulebook)
         buffer = with_stream(config, [corpus]).buffer_bytes
         dataset, task = labelled_dataset(corpus, run.task, run.task.name, buffer)
     except InputError as error:

@@ -24,6 +24,7 @@ from laconic.grammar import Grammar, Grammars
 from laconic.inference.state_cache import CacheInfo, StateCache
 from laconic.nn import GrammarModel
 from laconic.nn.forward import ForwardPass
+from laconic.rulebook import Rulebook
 from laconic.tasks import Task
 
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -33,7 +34,7 @@ _CHUNK_LETTERS = 4 << 20  # or fewer, if they have more letters than this
 
 
 class Predictor:
-    """A trained model with all that it takes to ask it: task, codec, alphabet.
+    """A trained model with all that it takes to ask it: task, codec, alphabet, rulebook.
 
     Raw texts are compressed as the model's own were. Documents go through in batches of similar
     length, at most `batch_size` of them with `budget` padded symbols in all; one that is longer is
@@ -59,6 +60,7 @@ class Predictor:
         alphabet: Alphabet,
         device: str = "auto",
         *,
+        rulebook: Rulebook | None = None,
         batch_size: int = 64,
         budget: int = 1 << 16,
         workers: int = 0,
@@ -69,13 +71,19 @@ class Predictor:
                 f"the model is for {model.config.alphabet_size} terminals, {alphabet!r} has "
                 f"{alphabet.size}; pass the alphabet it was trained with"
             )
+        shared = 0 if rulebook is None else len(rulebook)
+        if shared != model.config.shared_rules:
+            raise InputError(
+                f"the model is for {model.config.shared_rules} shared rules, not {shared}; "
+                "pass the rulebook it was trained with"
+            )
         if batch_size < 1 or budget < 1:
             raise InputError(f"{batch_size=} and {budget=} must be at least 1")
         if workers < 0 or cache < 0:
             raise InputError(f"{workers=} and {cache=} must be at least 0")
         self.device = _device(device)
         self.model = model.to(self.device)
-        self.task, self.codec, self.alphabet = task, codec, alphabet
+        self.task, self.codec, self.alphabet, self.rulebook = task, codec, alphabet, rulebook
         self.workers = workers
         self._cache = StateCache(cache) if cache and model.config.reads_sequences else None
         states = partial(self._cache.states, model) if self._cache else None
@@ -89,6 +97,7 @@ class Predictor:
         from laconic.training.run import Run
 
         run = Run.open(folder)
+        options |= {"rulebook": run.rulebook}
         return cls(run.model(), run.task, run.codec, run.alphabet, device, **options)
 
     def outputs(self, documents: DocumentSource) -> Floats:
@@ -148,14 +157,19 @@ class Predictor:
 
     def check_corpus(self, corpus: Corpus) -> None:
         """Raise InputError unless the corpus was compressed as the model's documents were."""
-        corpus.check_like(self.codec, self.alphabet)
+        corpus.check_like(self.codec, self.alphabet, self.rulebook)
 
     def _compressed(self, chunk: tuple[int, Any]) -> Grammars:
         first, documents = chunk
-        if isinstance(documents, Grammars):
-            return documents
         if len(documents) and isinstance(documents[0], Grammar):
-            return Grammars.concatenate(documents)
+            documents = Grammars.concatenate(documents)
+        if isinstance(documents, Grammars):
+            if documents.rulebook != self.rulebook:
+                raise InputError(
+                    f"the grammars are under {documents.rulebook!r}, the model was trained under "
+                    f"{self.rulebook!r}; give the texts, or pass rulebook=predictor.rulebook"
+                )
+            return documents
         for number, document in enumerate(documents):
             if not isinstance(document, _TEXT):
                 kind = "missing" if document is None else f"{type(document).__name__} {document!r}"
@@ -164,8 +178,13 @@ class Predictor:
                     "is no text"
                 )
         try:
-            threads = 1 if self.workers else None
-            return compress_many(documents, self.codec, alphabet=self.alphabet, threads=threads)
+            return compress_many(
+                documents,
+                self.codec,
+                alphabet=self.alphabet,
+                rulebook=self.rulebook,
+                threads=1 if self.workers else None,
+            )
         except AlphabetError as error:
             raise error.at(document=first + (error.document or 0)) from None
 

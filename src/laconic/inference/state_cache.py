@@ -14,7 +14,8 @@ from laconic.arrays import Int64s
 from laconic.batching import Batch
 from laconic.errors import InputError
 from laconic.nn import GrammarModel
-from laconic.nn.composers import Composer
+from laconic.nn.composers import Composer, compose_with_own
+from laconic.nn.levels import Cell
 
 
 class CacheInfo(NamedTuple):
@@ -73,6 +74,8 @@ class StateCache:
         composer = cast(Composer, model.composer)
         with torch.no_grad():
             leaves = composer.leaf(model.embedding.weight)
+            own = model.own(batch)
+            compose: Cell = composer.compose if own is None else compose_with_own(composer)
             states = leaves.new_empty(size + total, leaves.shape[1])
             states[:size] = leaves
             if self._table is None:
@@ -85,7 +88,8 @@ class StateCache:
                 if len(made):
                     places = torch.from_numpy(made).to(states.device)
                     pair = states[batch.children[places].long()]
-                    states[size + places] = composer.compose(pair[:, 0], pair[:, 1])
+                    more = [] if own is None else [own[places]]
+                    states[size + places] = compose(pair[:, 0], pair[:, 1], *more)
             fresh = torch.from_numpy(np.flatnonzero(~held)).to(states.device)
             self._table[rows[fresh]] = states[size + fresh]
         return states

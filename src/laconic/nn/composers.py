@@ -137,7 +137,7 @@ class GRC(nn.Module):
     """A gated cell with LayerNorm: the default, since every level keeps the scale of the others.
 
     h = GELU(W1 [l; r] + b1); [f1, f2, i, c] = W2 h + b2; LayerNorm(s(f1) l + s(f2) r + s(i) c).
-    Terminals pass the same LayerNorm.
+    Terminals pass the same LayerNorm, and a shared symbol's own vector is added before it.
     """
 
     def __init__(self, size: int) -> None:
@@ -151,13 +151,14 @@ class GRC(nn.Module):
         """Return the normalised embeddings."""
         return cast(Tensor, self.norm(embeddings))
 
-    def compose(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return the states of symbols from those of their operands."""
+    def compose(self, left: Tensor, right: Tensor, own: Tensor | None = None) -> Tensor:
+        """Return the states of symbols from those of their operands, and what is their own."""
         size = self.state_size
         hidden = F.gelu(self.hidden(torch.cat([left, right], -1)))
         open_, c = self.gates(hidden).split([3 * size, size], -1)
         f_left, f_right, i = torch.sigmoid(open_).chunk(3, -1)
-        return cast(Tensor, self.norm(f_left * left + f_right * right + i * c))
+        joined = f_left * left + f_right * right + i * c
+        return cast(Tensor, self.norm(joined if own is None else joined + own))
 
     def read(self, states: Tensor) -> Tensor:
         """States are read as they are."""
@@ -219,6 +220,13 @@ COMPOSERS: dict[str, Callable[[int], nn.Module]] = {
     "tree_lstm": TreeLSTM,
     "linear_recurrence": LinearRecurrence,
 }
+
+
+def compose_with_own(composer: Composer) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Return a cell that is also given what is the symbols' own: added, unless it knows better."""
+    if isinstance(composer, GRC):
+        return composer.compose
+    return lambda left, right, own: composer.compose(left, right) + own
 
 
 def make_composer(name: str, size: int) -> nn.Module:

@@ -70,6 +70,10 @@ class ModelSettings:
     pooling: str = setting("max", "max, mean, length_mean, attention or last.")
     length_input: bool | None = setting(None, "Tell symbols' lengths; default: with grc only.")
     identity_buckets: int = setting(0, "Rows of a table of hashed phrases; 0: none.", 0, _MOST)
+    residual_documents: int = setting(
+        4, "Training documents that have a shared symbol with a vector of its own; 0: none.", 0
+    )
+    residual_dropout: float = setting(0.1, "Share of those left out while training.", 0, below=1)
     local_ngrams: int = setting(
         0, "Letters of the longest n-grams read with each symbol; 0: none.", 0, 64
     )
@@ -120,9 +124,12 @@ class ModelConfig(ModelSettings):
     the sequence model's (of recurrent ones for each direction). `dropout` acts on the pooled vector
     and between layers, in transformers within them. `length_input` adds an embedding of each
     symbol's expanded length to the sequence model's input (None: with grc only);
-    `identity_buckets` adds one of its hashed expansion. `local_ngrams` (letters, 0: none) adds what
-    the n-grams that end in a symbol say: vectors of `local_size` in a table of `local_buckets`
-    hashed rows, of which a share `local_dropout` is left out in training; `local_rows` of them
+    `identity_buckets` adds one of its hashed expansion. `residual_rows` of the rulebook's
+    `shared_rules` (those that `residual_documents` of the training's documents use) have learned
+    vectors beside what the composer makes of them; training leaves out a share
+    `residual_dropout`. `local_ngrams` (letters, 0: none) adds what the n-grams that end in a symbol
+    say: vectors of `local_size` in a table of `local_buckets` hashed rows, of which a share
+    `local_dropout` is left out in training; `local_rows` of them
     are learned: as many as two of the training's documents have (None: all).
 
     `model` "sequence" is all that; "ngram" is a linear model of n-grams of up to `ngrams` letters
@@ -141,12 +148,18 @@ class ModelConfig(ModelSettings):
     alphabet_size: int = field(metadata={"ends": {"least": 1, "most": _MOST}})
     outputs: int = field(metadata={"ends": {"least": 1, "most": _MOST}})
     task: str = "classification"
+    shared_rules: int = setting(0, "Rules of the rulebook that documents share.", 0, _MOST)
+    residual_rows: int = setting(0, "Of those, the ones with a vector of their own.", 0)
     local_rows: int | None = setting(None, "Of local_buckets, those that are learned.", 0)
     ngram_rows: int = setting(0, "Of the columns, those that are learned.", 0)
 
     def __post_init__(self) -> None:
         check_settings(self, ModelError)
-        tables = {"local_rows": self.local_buckets, "ngram_rows": 2 * self.ngram_buckets}
+        tables = {
+            "residual_rows": self.shared_rules,
+            "local_rows": self.local_buckets,
+            "ngram_rows": 2 * self.ngram_buckets,
+        }
         for name, most in tables.items():
             if (rows := getattr(self, name) or 0) > most:
                 raise ModelError(f"{name} must be an integer from 0 to {most}, not {rows}")

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-Cell = Callable[[Tensor, Tensor], Tensor]
-"""left, right: float [n, state] to the states of n nodes, float [n, state]; a pure function."""
+Cell = Callable[..., Tensor]
+"""left, right and perhaps own: float [n, state] to the states of n nodes, float [n, state]; a pure
+function."""
 
 
 def compose_levels(
@@ -21,27 +22,37 @@ def compose_levels(
     leaves: Tensor,
     children: Tensor,
     level_offsets: Sequence[int],
+    own: Tensor | None = None,
 ) -> Tensor:
     """Return the states of all nodes, float [A + M, state], given those of terminals [A, state].
 
     `children` (int [M, 2]) and `level_offsets` are a forest's, `parameters` all that the cell uses.
+    `own` (float [M, state]) is what nodes have beside their operands: the cell's third argument.
     Each level is one gather and one call of the cell, written into one buffer; nothing else is kept
-    for the way back, which runs the cell again. Gradients flow to leaves and parameters, once (no
-    second derivatives). Memory: states; on the way back their gradients as they come in and as they
-    are summed; and one level of the cell. States are float32 at least, under autocast, too.
+    for the way back, which runs the cell again. Gradients flow to leaves, parameters and `own`,
+    once (no second derivatives). Memory: states; on the way back their gradients as they come in
+    and as they are summed; and one level of the cell. States are float32 at least, under autocast,
+    too.
     """
-    states: Tensor = _Levels.apply(cell, children, tuple(level_offsets), leaves, *parameters)  # type: ignore[no-untyped-call]
+    states: Tensor = _Levels.apply(  # type: ignore[no-untyped-call]
+        cell, children, tuple(level_offsets), leaves, own, *parameters
+    )
     return states
 
 
 def compose_levels_plainly(
-    cell: Cell, leaves: Tensor, children: Tensor, level_offsets: Sequence[int]
+    cell: Cell,
+    leaves: Tensor,
+    children: Tensor,
+    level_offsets: Sequence[int],
+    own: Tensor | None = None,
 ) -> Tensor:
     """Return what compose_levels returns, by autograd alone: its oracle; keeps every activation."""
     states = leaves
     for begin, end in pairwise(level_offsets):
         left, right = children[begin:end].long().unbind(1)
-        states = torch.cat([states, cell(states[left], states[right]).to(states.dtype)])
+        more = () if own is None else (own[begin:end],)
+        states = torch.cat([states, cell(states[left], states[right], *more).to(states.dtype)])
     return states
 
 
@@ -82,6 +93,7 @@ class _Levels(torch.autograd.Function):
         children: Tensor,
         level_offsets: tuple[int, ...],
         leaves: Tensor,
+        own: Tensor | None,
         *parameters: Tensor,
     ) -> Tensor:
         ctx.cell, ctx.level_offsets, ctx.autocast = cell, level_offsets, _autocast_again(leaves)
@@ -94,14 +106,16 @@ class _Levels(torch.autograd.Function):
         with ctx.autocast():
             for begin, end in pairwise(level_offsets):
                 pair = _operands(states, children[begin:end])
-                states[terminals + begin : terminals + end] = cell(pair[:, 0], pair[:, 1])
-        ctx.save_for_backward(states, children, *parameters)
+                more = () if own is None else (own[begin:end],)
+                states[terminals + begin : terminals + end] = cell(pair[:, 0], pair[:, 1], *more)
+        ctx.save_for_backward(states, children, own, *parameters)
         return states
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        states, children, *parameters = ctx.saved_tensors
+        states, children, own, *parameters = ctx.saved_tensors
+        to_own = None if own is None else torch.zeros_like(own)
         terminals = len(states) - len(children)
         wanted = [p for p in parameters if p.requires_grad]
         sums: list[Tensor | None] = [None] * len(wanted)
@@ -112,11 +126,13 @@ class _Levels(torch.autograd.Function):
             if begin == end:
                 return
             pair = _operands(states, children[begin:end]).requires_grad_(to_operands)
+            more = [] if own is None else [own[begin:end].detach().requires_grad_(to_operands)]
             with torch.enable_grad(), ctx.autocast():
-                made = ctx.cell(pair[:, 0], pair[:, 1])
+                made = ctx.cell(pair[:, 0], pair[:, 1], *more)
             if not made.requires_grad:
                 return  # The cell uses no parameters, and nothing else was asked for.
-            into = [pair] * to_operands + wanted * to_parameters
+            operands = [pair, *more] if to_operands else []
+            into = operands + wanted * to_parameters
             found = torch.autograd.grad(
                 made,
                 into,
@@ -126,10 +142,12 @@ class _Levels(torch.autograd.Function):
             if to_operands and found[0] is not None:
                 rows = children[begin:end].reshape(-1)
                 grad.index_add_(0, rows, found[0].view(len(rows), -1))
-            for i, more in enumerate(found[to_operands:]):
+            if to_own is not None and to_operands and found[1] is not None:
+                to_own[begin:end] = found[1]
+            for i, added in enumerate(found[len(operands) :]):
                 before = sums[i]
-                if more is not None:
-                    sums[i] = more if before is None else before + more
+                if added is not None:
+                    sums[i] = added if before is None else before + added
 
         # Upper levels are small: what they add to the parameters' gradients is found for all of
         # them at once, when the gradients of their nodes are known, within the room of one level.
@@ -145,7 +163,7 @@ class _Levels(torch.autograd.Function):
 
         of_parameter = dict(zip(map(id, wanted), sums, strict=True))
         to_leaves = grad[:terminals].to(ctx.leaves_dtype) if ctx.needs_input_grad[3] else None
-        return None, None, None, to_leaves, *(of_parameter.get(id(p)) for p in parameters)
+        return None, None, None, to_leaves, to_own, *(of_parameter.get(id(p)) for p in parameters)
 
 
 class _LevelSums(torch.autograd.Function):

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 from laconic.batching import Batch
 from laconic.nn import pretrained
 from laconic.nn.bag import NgramBag
-from laconic.nn.composers import Composer, make_composer
+from laconic.nn.composers import Composer, compose_with_own, make_composer
 from laconic.nn.config import ModelConfig, ModelError
 from laconic.nn.levels import compose_levels
 from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.pooling import pooling
+from laconic.nn.residuals import Residuals
 from laconic.nn.sequence_models import sequence_model
 from laconic.tasks import TASKS
 
@@ -48,6 +49,7 @@ class GrammarModel(nn.Module, ModelHubMixin):
         self.config = config
         # Named as its weights are in files.
         self.local: NgramVectors | None = None
+        self.residuals: Residuals | None = None
         if config.reads_sequences:
             try:
                 self._make_reader(config)
@@ -78,6 +80,11 @@ class GrammarModel(nn.Module, ModelHubMixin):
         self.length_embedding = _embedding(_LENGTHS, seen) if config.reads_lengths else None
         buckets = config.identity_buckets
         self.identity_embedding = _embedding(buckets, seen) if buckets else None
+        if known := config.residual_rows:
+            state_size = cast(Composer, self.composer).state_size
+            self.residuals = Residuals(
+                config.shared_rules, known, state_size, config.residual_dropout
+            )
         if ngrams := config.in_place:
             size, rows = config.local_size, config.local_rows
             self.local = NgramVectors(ngrams.buckets, size, seen, config.local_dropout, rows)
@@ -118,12 +125,18 @@ class GrammarModel(nn.Module, ModelHubMixin):
         """Return the composer's state of every node, float [alphabet_size + M, state_size]."""
         composer = cast(Composer, self.composer)
         # The loop's shapes differ from level to level, so only the cell is worth compiling.
-        compose = composer.compose
+        compose = compose_with_own(composer) if self.residuals is not None else composer.compose
         cell = torch.compile(compose, dynamic=True) if self.compile_cell else compose
         with torch.autocast(self.embedding.weight.device.type, enabled=False):
             leaves = composer.leaf(self.embedding.weight)  # Few, and all others rest on them.
+            own = self.own(batch)
         parameters = list(self.composer.parameters())
-        return compose_levels(cell, parameters, leaves, batch.children, batch.level_offsets)
+        return compose_levels(cell, parameters, leaves, batch.children, batch.level_offsets, own)
+
+    def own(self, batch: Batch) -> Tensor | None:
+        """Return what nodes have beside their operands, float [M, state_size], if anything."""
+        shared = batch.node_shared[batch.alphabet_size :]
+        return None if self.residuals is None else cast(Tensor, self.residuals(shared))
 
     def read(self, inputs: Tensor, batch: Batch) -> Tensor:
         """Return what reading says, given what the sequence model reads."""

@@ -17,6 +17,7 @@ from laconic.grammar import Grammars
 from laconic.ngrams.hashed import HashedCounter, portions
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.nn import GrammarModel, ModelConfig
+from laconic.rulebook import Rulebook
 from laconic.training.settings import TrainingConfig
 
 
@@ -28,7 +29,14 @@ def new_model(
     What only one document has can be learned by heart, and says nothing of others. `watch` is told
     how many documents were counted, of how many.
     """
-    frequencies = shared = None
+    frequencies = shared = known = None
+    if (book := training.grammars.rulebook) is not None:
+        config = replace(config, shared_rules=len(book))
+        # A map that stands for letters has no room for anything else.
+        composes = config.reads_sequences and config.composer != "linear_recurrence"
+        if config.residual_documents and composes:
+            known = _rule_frequencies(_portions(training, watch), book) >= config.residual_documents
+            config = replace(config, residual_rows=int(known.sum()))
     if config.in_place is not None:
         shared = _shared_buckets(_portions(training, watch), config.in_place)
         config = replace(config, local_rows=int(shared.sum()))
@@ -39,6 +47,8 @@ def new_model(
     model = GrammarModel(config)
     if model.bag is not None and frequencies is not None:
         model.bag.learn(torch.from_numpy(frequencies), len(training))
+    if model.residuals is not None and known is not None:
+        model.residuals.learn(torch.from_numpy(known))
     if model.local is not None and shared is not None:
         model.local.learn(torch.from_numpy(shared))
     return model
@@ -68,6 +78,25 @@ def _frequencies(documents: Iterable[Grammars], counted: HashedCounter) -> Int64
     for some in documents:
         counts = counted.count(some)
         total += np.bincount(counts.indices, minlength=counted.columns)
+    return total
+
+
+def _rule_frequencies(parts: Iterable[Grammars], book: Rulebook) -> Int64s:
+    """Return how many of the documents use each shared rule, in sequences or rules, int64 [S]."""
+    total = np.zeros(len(book), np.int64)
+    for part in parts:
+        documents = np.arange(len(part))
+        used = np.concatenate([part.sequence, part.rules.ravel()]).astype(np.int64)
+        owners = np.concatenate(
+            [
+                np.repeat(documents, np.diff(part.sequence_offsets)),
+                np.repeat(documents, 2 * np.diff(part.rule_offsets)),
+            ]
+        )
+        number = used - book.alphabet_size
+        is_shared = (number >= 0) & (number < len(book))
+        seen = np.unique(owners[is_shared] * len(book) + number[is_shared])
+        total += np.bincount(seen % len(book), minlength=len(book))
     return total
 
 

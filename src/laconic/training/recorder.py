@@ -91,7 +91,7 @@ class Recorder:
         if not (there and resume):
             if self._main:
                 with self._full_disk():
-                    Run.create(self._folder, self._config, about)
+                    Run.create(self._folder, self._config, about, source.rulebook)
             self._wait()
             self._run = Run.open(self._folder)
             return Position()
@@ -251,7 +251,7 @@ def _about(
         "task": task.name,
         "classes": list(task.classes),
         "labels": task.to_json(),
-        **about_corpus(corpus.codec, corpus.alphabet),
+        **about_corpus(corpus.codec, corpus.alphabet, corpus.rulebook),
         "corpus": {
             "documents": len(grammars),
             "letters": int(corpus.lengths.sum()),

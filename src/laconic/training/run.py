@@ -26,12 +26,14 @@ from laconic.files import (
 )
 from laconic.nn import GrammarModel
 from laconic.nn.pretrained import VERSION, from_file, to_file
+from laconic.rulebook import Rulebook
 from laconic.tasks import Task, task_from_json
 from laconic.training.checkpoint import Checkpoints
 from laconic.training.settings import TrainingConfig
 
 _METRICS = "metrics.jsonl"
-_OURS = {"config.json", "about.json", "model", "checkpoints", _METRICS, "report.html"}
+_RULEBOOK = "rulebook.json"
+_OURS = {"config.json", "about.json", _RULEBOOK, "model", "checkpoints", _METRICS, "report.html"}
 
 
 class RunError(InputError):
@@ -44,6 +46,7 @@ class Run:
 
     - config.json: the settings, all of them
     - about.json: codec, alphabet, labels, figures of the corpus, versions, command
+    - rulebook.json: the rules that its documents share, if they do
     - model/: the model of the best epoch, as GrammarModel.from_pretrained reads it
     - metrics.jsonl: a line for each epoch; the last one of a finished run has "done"
     - checkpoints/: where to go on
@@ -54,6 +57,7 @@ class Run:
     task: Task
     codec: Codec
     alphabet: Alphabet
+    rulebook: Rulebook | None
     about: dict[str, Any]
 
     @classmethod
@@ -77,16 +81,28 @@ class Run:
             task = task_from_json(about["labels"])
             codec = Codec(**about["codec"])
             alphabet = Alphabet.from_json(json.dumps(about["alphabet"]))
+            rulebook = None
+            if (fingerprint := about.get("rulebook")) is not None:
+                path = folder / _RULEBOOK
+                rulebook = Rulebook.load(path)
+                if rulebook.fingerprint != fingerprint:
+                    raise InputError("it is another rulebook than the run's")
         except FileNotFoundError:
             raise RunError(f"{folder} is no whole run: {path.name} is missing") from None
         except VersionError as error:
             raise RunError(error.reason, file=str(path)) from None
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise RunError(f"{path} is damaged: {error}") from None
-        return cls(folder, config, task, codec, alphabet, about)
+        return cls(folder, config, task, codec, alphabet, rulebook, about)
 
     @classmethod
-    def create(cls, folder: Path, config: TrainingConfig, about: dict[str, Any]) -> Run:
+    def create(
+        cls,
+        folder: Path,
+        config: TrainingConfig,
+        about: dict[str, Any],
+        rulebook: Rulebook | None = None,
+    ) -> Run:
         """Begin a run; RunError if something is in the way."""
         if (local_path(folder) / "config.json").exists():
             raise RunError(f"{folder} holds a run; go on with --resume, or choose another folder")
@@ -95,6 +111,8 @@ class Run:
             if re.sub(rf"^\.(.+)({PARTIAL}|{LOCK})$", r"\1", name) not in _OURS:
                 raise RunError(f"{folder} holds {name}, and no run; choose another folder")
         # The config comes last: it makes the folder a run.
+        if rulebook is not None:
+            rulebook.save(folder / _RULEBOOK)
         write_json(folder / "about.json", {"version": VERSION, **about})
         write_json(folder / "config.json", to_file(config))
         return cls.open(folder)
@@ -161,6 +179,9 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def about_corpus(codec: Codec, alphabet: Alphabet) -> dict[str, Any]:
-    """Return codec and alphabet as JSON, the way Run.open reads them."""
-    return {"codec": asdict(codec), "alphabet": json.loads(alphabet.to_json())}
+def about_corpus(
+    codec: Codec, alphabet: Alphabet, rulebook: Rulebook | None = None
+) -> dict[str, Any]:
+    """Return codec, alphabet and which rulebook as JSON, the way Run.open reads them."""
+    known = {"codec": asdict(codec), "alphabet": json.loads(alphabet.to_json())}
+    return known if rulebook is None else known | {"rulebook": rulebook.fingerprint}
