@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from laconic import Corpus, compress_many, samples
+from laconic import Corpus, Rulebook, compress_many, samples
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches, collate
 from laconic.nn import COMPOSERS, GrammarModel, ModelConfig, ModelError
 from laconic.nn.composers import make_composer
@@ -20,6 +21,7 @@ from laconic.nn.levels import compose_levels, compose_levels_plainly
 from laconic.nn.long_sequences import read, read_in_parts
 from laconic.training.loop import train
 from laconic.training.losses import losses_of_views
+from laconic.training.new_model import new_model
 from laconic.training.settings import TrainingConfig
 
 pytestmark = [
@@ -113,6 +115,29 @@ def test_bf16_autocast_trains() -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         assert torch.allclose(outputs.float(), exact, atol=0.1)
         assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("composer", ["grc", "dual_gru"])
+def test_shared_symbols_with_vectors_of_their_own(composer: str) -> None:
+    documents = samples.load("kjv").train.documents[:60]
+    book = Rulebook.learn(documents, 500)
+    data = GrammarDataset(compress_many(documents, rulebook=book), [0, 1] * 30)
+    torch.manual_seed(0)
+    config = small_model(composer=composer).config
+    model = new_model(replace(config, residual_dropout=0.0), data)
+    assert model.residuals is not None
+    batch = data.batch(list(range(20)))
+    exact = copy.deepcopy(model).double()
+    wanted, outputs = gradients(exact, batch), exact(batch)
+    assert wanted["residuals.table"].any()
+    model = model.cuda()
+    assert torch.allclose(model(batch.to("cuda")).double().cpu(), outputs, atol=1e-4)
+    assert_close(
+        gradients(model, batch.to("cuda")), {k: v.float() for k, v in wanted.items()}, 1e-3
+    )
+    step, predict = captured_training(model), captured_inference(model)
+    for begin in (0, 20, 40):
+        assert_captured(model, step, predict, data.batch(list(range(begin, begin + 20))))
 
 
 @pytest.mark.parametrize("codec", ["repair", "lzd", "none"])
