@@ -371,6 +371,17 @@ def test_killed_while_a_folder_was_replaced(
     assert not work.exists()
 
 
+@pytest.mark.parametrize("name", ["c.parquet", "c"])
+def test_a_link_leads_to_the_corpus(documents_csv: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / name).symlink_to(tmp_path / "disk" / name)
+    for force in (False, True):
+        build(documents_csv, tmp_path / name, sharded=name == "c", force=force)
+        assert (tmp_path / name).is_symlink()
+        assert len(Corpus.open(tmp_path / "disk" / name)) == 400
+    assert len([*tmp_path.iterdir(), *(tmp_path / "disk").iterdir()]) == 3
+
+
 def test_a_failed_run_leaves_nothing_in_the_way(tmp_path: Path) -> None:
     source = write_csv(tmp_path / "in.csv", [("good", "a"), ("", "b")])
     for _ in range(2):
