@@ -18,7 +18,7 @@ from laconic.engines import Engine, engine_named
 from laconic.engines.build import NoDocumentsError, build_corpus
 from laconic.engines.local import LocalEngine
 from laconic.engines.shards import NothingToDoError, UnfinishedCorpus
-from laconic.formats import ReadError, ReadOptions, read
+from laconic.formats import RawDocuments, ReadError, ReadOptions, read
 
 
 def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
@@ -324,6 +324,17 @@ def test_an_input_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
     assert out.read_bytes() == before
     build(source, out, force=True)
     assert set(Corpus.open(out).labels) == {"b"}
+
+
+def test_work_is_not_gone_on_with_if_parts_are_cut_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_csv(tmp_path / "in.csv", [("hello hello", "a")] * 9000)
+    with pytest.raises(Interrupted):
+        build(source, tmp_path / "c.parquet", FaultyEngine(3), shard_letters=15_000)
+    monkeypatch.setattr(RawDocuments, "cuts", [3, 1, 4])
+    with pytest.raises(FileExistsError, match="begun with other inputs or options"):
+        build(source, tmp_path / "c.parquet", resume=True, shard_letters=15_000)
 
 
 def test_killed_before_the_work_folder_was_removed(documents_csv: Path, tmp_path: Path) -> None:

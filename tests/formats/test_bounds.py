@@ -256,6 +256,15 @@ def test_a_line_of_too_many_values(tmp_path: Path) -> None:
     assert ["values in a line" in one.reason for part in parts for one in part.rejects] == [True]
 
 
+def test_a_first_line_that_is_too_long(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "%s"}\n' % (b"x" * (12 << 20)))
+    with pytest.raises(ReadError, match=r"no JSON object in it, .* longer than .*--max-document"):
+        read(tmp_path / "a.jsonl", ReadOptions(max_document=1 << 20))
+    (tmp_path / "a.jsonl").write_bytes(b"{nonsense}\n")
+    with pytest.raises(ReadError, match=r"no JSON object in it, so no columns \(not JSON \("):
+        read(tmp_path / "a.jsonl")
+
+
 def test_an_xz_file_that_asks_for_gigabytes(tmp_path: Path) -> None:
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 30}]
     data = lzma.compress(b"a\n" * 1000, filters=filters, check=lzma.CHECK_CRC32)

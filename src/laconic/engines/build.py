@@ -73,6 +73,7 @@ def build_corpus(
     known = zip(documents.files, documents.states, strict=True)
     inputs = [[file, *(state or (0, 0))] for file, state in known]
     plan = {"inputs": inputs, "about": job.about.schema([]).metadata[b"laconic"].decode()}
+    plan["parts"] = documents.cuts  # finished parts are counted: others must not be cut elsewhere
     done = unfinished.begin(plan, resume=resume, force=force)
     try:
         for part, result in _compressed(documents, done.parts, job, engine):

@@ -24,6 +24,7 @@ from laconic.formats.format import (
     ReadOptions,
     Reject,
     shown,
+    too_long,
 )
 from laconic.formats.lines import BLOCK, line_blocks, newlines, read_lines
 from laconic.formats.sources import Source, Stream
@@ -57,11 +58,15 @@ class JsonlReader:
                 begun = line_blocks(stream, self._longest, block)
                 block = block[: block.rfind(b"\n") + 1] or next(filter(None, begun), b"")
         lines = _lines(block)
-        rows = [row for line in lines if isinstance(row := _parsed(line), dict)]
+        parsed = [_parsed(line) for line in lines]
+        rows = [row for row in parsed if isinstance(row, dict)]
         rows = [row for row in rows if not any(map(_too_deep, row.values()))]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         if not columns:
-            raise ReadError("no JSON object in it, so no columns; is this JSONL?", file=file)
+            why = next((f" ({each})" for each in parsed if isinstance(each, str)), "")
+            if not block and stream.consumed():
+                why = f" (the line is {too_long(self._longest)})"
+            raise ReadError(f"no JSON object in it, so no columns{why}; is this JSONL?", file=file)
         self.text, self.label = choose_columns(file, columns, options)
         self.schema = pa.schema(
             (name, pa.string() if name == self.text else _type([row.get(name) for row in rows]))

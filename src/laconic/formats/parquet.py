@@ -29,7 +29,7 @@ _TEXT_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _MOST_ROWS = 1 << 16
 _DATASET_ROWS = 1000
-_BUFFER = 1 << 20
+_BUFFER = 1 << 16  # of each column
 _AT_ONCE = 64 << 20  # bytes that rows may take when they are decoded together
 _SKEW = 8  # lists that are decoded together may be so many times as long as the rest
 

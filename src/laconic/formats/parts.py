@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from laconic.arrays import arrow_integers
 from laconic.formats.format import FileRows, RawPart, Reject, RowNumbers
 
+CUTS = 2  # to be raised whenever cuts fall elsewhere than they did
 _MOST = 32 << 20  # bytes of a part that are no text, about
 _ROW, _PIECE = 128, 4 << 10  # what a row and a table take beside their values
 _MOST_REJECTS = 4096

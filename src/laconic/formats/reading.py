@@ -23,7 +23,7 @@ from laconic.formats.format import (
     too_long,
 )
 from laconic.formats.parquet import TableReader
-from laconic.formats.parts import cut_into_parts, text_bytes
+from laconic.formats.parts import CUTS, cut_into_parts, text_bytes
 from laconic.formats.registry import format_named, formats_by_suffix
 from laconic.formats.sources import PathOrURL, Source, Stream, find
 
@@ -55,6 +55,11 @@ class RawDocuments:
         """
         style, columns = self._reader.style, list(self.schema.names)
         return {"format": self._format, **style, "columns": columns, "text": self.text}
+
+    @property
+    def cuts(self) -> list[int]:
+        """What decides, beside the files, which documents are in which of the `parts`."""
+        return [CUTS, self._options.part_bytes, self._options.max_document]
 
     def parts(self) -> Iterator[RawPart]:
         """Read lazily, in order; two calls give the same parts.
