@@ -23,8 +23,9 @@ from laconic import Alphabet, Codec
 from laconic.corpus import worker
 from laconic.corpus.schema import About
 from laconic.errors import OutOfMemoryError
-from laconic.formats import ReadError, ReadOptions, read, read_table, records, sources
+from laconic.formats import ReadError, ReadOptions, parquet, read, read_table, records, sources
 from laconic.formats.format import FileRows, shown
+from laconic.formats.pages import pages_of
 from laconic.formats.parts import cut_into_parts
 
 READ = """
@@ -55,7 +56,7 @@ def in_a_child(*files: Path) -> tuple[dict[str, int], int]:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="tells of Linux's memory")
 def test_few_bytes_of_parquet_may_stand_for_many(tmp_path: Path) -> None:
-    count, folder = 1500, tmp_path
+    count, folder = 800, tmp_path
     codes = pa.array(np.zeros(count, np.int32))
     same = pa.DictionaryArray.from_arrays(codes, pa.array([LETTERS]))
     short = pa.array(["a"] * count)
@@ -231,6 +232,60 @@ def test_parquet_and_files_longer_than_allowed(tmp_path: Path) -> None:
     skip = ReadOptions(max_document=1 << 20, on_error="skip")
     with pytest.raises(ReadError, match=r"row group 0 has rows of .*--max-document"):
         list(read(tmp_path / "huge.parquet", skip).parts())
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_pages_of_parquet_tell_what_they_hold(
+    tmp_path: Path, version: str, dictionary: bool
+) -> None:
+    texts = [f"text {number % 900} " * 10 for number in range(5000)]
+    file = tmp_path / "a.parquet"
+    pa.parquet.write_table(
+        pa.table({"text": texts}),
+        file,
+        use_dictionary=dictionary,
+        data_page_size=10_000,
+        data_page_version=version,
+        compression="zstd",
+    )
+    chunk = pa.parquet.ParquetFile(file).metadata.row_group(0).column(0)
+    with pa.OSFile(str(file)) as raw:
+        pages = list(pages_of(raw, chunk))
+    assert sum(values for _, values in pages) == 5000 + (900 if dictionary else 0)
+    # Headers are not in the pages, but in the column.
+    share = sum(size for size, _ in pages) / chunk.total_uncompressed_size
+    assert 0.9 < share < 1
+    with pa.OSFile(str(file)) as raw:
+        assert list(pages_of(raw, chunk)) == pages
+    damaged = bytearray(file.read_bytes())
+    damaged[4:40] = bytes(36)
+    list(pages_of(pa.BufferReader(bytes(damaged)), chunk))
+
+
+def test_one_long_text_among_many_short_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"text": ["a"] * 1000 + ["x" * (70 << 20)] + ["b"]})
+    file = tmp_path / "a.parquet"
+    pa.parquet.write_table(table, file, compression="zstd", use_dictionary=False)
+    parts = list(read(file, ReadOptions(on_error="skip")).parts())
+    assert sum(part.table.num_rows for part in parts) == 1001
+    assert [one.row for part in parts for one in part.rejects] == [1001]
+    monkeypatch.setattr(parquet, "_PAGE", 30 << 20)
+    skip = ReadOptions(max_document=1 << 20, on_error="skip")
+    with pytest.raises(ReadError, match=r"row group 0 has a page of .*--max-document"):
+        list(read(file, skip).parts())
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="tells of Linux's memory")
+def test_long_texts_after_many_short_ones(tmp_path: Path) -> None:
+    table = pa.table({"text": ["a"] * 20_000 + ["x" * (8 << 20)] * 24})
+    file = tmp_path / "a.parquet"
+    pa.parquet.write_table(table, file, compression="zstd", use_dictionary=False)
+    rows, peak = in_a_child(file)
+    assert list(rows.values()) == [20_024]
+    assert peak < 800 << 20
 
 
 def test_a_quote_that_is_never_closed_is_an_error_not_a_row(tmp_path: Path) -> None:

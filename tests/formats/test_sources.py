@@ -15,6 +15,7 @@ import pytest
 
 from laconic.cli import app
 from laconic.corpus import Corpus
+from laconic.corpus.schema import CorpusError
 from laconic.formats import RawDocuments, ReadOptions, read
 
 
@@ -99,3 +100,27 @@ def test_a_link_to_its_own_folder_gives_no_copies(tmp_path: Path) -> None:
     assert read(tmp_path).files == [f"{tmp_path}/a/x.txt"]
     (tmp_path / "b").symlink_to(tmp_path / "a")
     assert read(tmp_path).files == [f"{tmp_path}/a/x.txt", f"{tmp_path}/b/x.txt"]
+
+
+def test_corpora_have_names_that_pyarrow_can_spell(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"text\nhello\n")
+    for odd in (b"/\xff.parquet", b"/\xff"):
+        out = os.fsdecode(os.fsencode(tmp_path) + odd)
+        words = ["-m", "laconic", "compress", str(tmp_path / "a.csv"), "-o", out]
+        done = subprocess.run([sys.executable, *words], capture_output=True)
+        assert done.returncode == 1
+        assert b"not UTF-8; rename" in done.stderr
+        assert b"Traceback" not in done.stderr
+        assert os.listdir(tmp_path) == ["a.csv"]
+    app(
+        ["compress", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.parquet")],
+        exit_on_error=False,
+        result_action="return_value",
+    )
+    odd_one = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.parquet")
+    os.rename(tmp_path / "a.parquet", odd_one)
+    with pytest.raises(CorpusError, match="not UTF-8; rename"):
+        Corpus.open(odd_one)
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xfe"))
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        Corpus.open(folder)

@@ -83,6 +83,7 @@ class CorpusFile:
 
     def __init__(self, path: Path, limit: int = _MOST_UNPACKED) -> None:
         self.path, self.limit = path, limit
+        _check_name(path)
         with errors_in(str(path)):
             self._state = _state(path)
             _check_footer(path)
@@ -196,6 +197,7 @@ class CorpusWriter:
     def __init__(
         self, path: Path, schema: pa.Schema, level: int = 3, model: str | None = None
     ) -> None:
+        _check_name(path)
         self._path = path
         self._about = replace(About.of(schema), model=model)
         schema = self._about.schema(compact_fields(schema) if model else schema)
@@ -252,6 +254,14 @@ class CorpusWriter:
             self.close()
         else:
             self.abandon()
+
+
+def _check_name(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        reason = "pyarrow opens no file whose name, or that of its folder, is not UTF-8; rename it"
+        raise CorpusError(reason, file=str(path)) from None
 
 
 def _footer(file: BinaryIO) -> tuple[int, bytes, int | None]:

@@ -23,6 +23,7 @@ from laconic.formats.format import (
     Reject,
     too_long,
 )
+from laconic.formats.pages import pages_of
 from laconic.formats.sources import Source, Stream
 
 _TEXT_TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
@@ -30,6 +31,7 @@ _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _MOST_ROWS = 1 << 16
 _DATASET_ROWS = 1000
 _BUFFER = 1 << 16  # of each column
+_PAGE = 320 << 20  # bytes that a page may have, beside a document
 _AT_ONCE = 64 << 20  # bytes that rows may take when they are decoded together
 _SKEW = 8  # lists that are decoded together may be so many times as long as the rest
 
@@ -126,17 +128,17 @@ class ParquetReader(_Columns):
                 raise ReadError(reason, file=source.name)
             decoded = sum(
                 each * (1 if values <= count else _SKEW * values / count)
-                for each, values in _decoded(source, file, number)
+                for each, values in _decoded(source, file, number, self._longest)
             )
             rows = min(rows, self._part_bytes // stored, int(_AT_ONCE / max(1, decoded)))
         return max(1, rows)
 
 
-def _decoded(source: Source, file: Any, number: int) -> Iterator[tuple[int, int]]:
-    """Give for columns of a row group the most bytes that one value can take, and their number.
+def _decoded(source: Source, file: Any, number: int, longest: int) -> Iterator[tuple[float, int]]:
+    """Give for columns of a row group about the most bytes that a value takes, and their number.
 
-    Columns whose values are stored one by one are left out: these take what the file says. Where
-    values are numbers of a dictionary, or share prefixes, it says nothing of their size.
+    Values that are stored one by one take what the file says: columns of few bytes are left out.
+    Where they are numbers of a dictionary, or share prefixes, it says nothing of their size.
     """
     group, dictionaries = file.metadata.row_group(number), []
     for index in range(group.num_columns):
@@ -145,8 +147,11 @@ def _decoded(source: Source, file: Any, number: int) -> Iterator[tuple[int, int]
             yield max(8, width), chunk.num_values
         elif "DELTA_BYTE_ARRAY" in chunk.encodings:
             yield chunk.total_uncompressed_size, chunk.num_values
-        elif chunk.has_dictionary_page:
-            dictionaries.append(chunk)
+        else:
+            if chunk.total_uncompressed_size > longest + _AT_ONCE and "://" not in source.name:
+                yield _largest_in_pages(source, number, chunk, longest), chunk.num_values
+            if chunk.has_dictionary_page:
+                dictionaries.append(chunk)
     if dictionaries:
         paths = [chunk.path_in_schema for chunk in dictionaries]
         with _opened(source, metadata=file.metadata, read_dictionary=paths) as probe:
@@ -156,6 +161,23 @@ def _decoded(source: Source, file: Any, number: int) -> Iterator[tuple[int, int]
                 # A dictionary comes with the first value that is not missing.
                 lengths = (_longest_value(batch.column(0)) for batch in batches)
                 yield next((length for length in lengths if length), 0), chunk.num_values
+
+
+def _largest_in_pages(source: Source, number: int, chunk: Any, longest: int) -> float:
+    """Return the most bytes that values take in one of a column's pages, on average there.
+
+    Raises ReadError for a page that is too large: it is decompressed as a whole.
+    """
+    largest = 0.0
+    with source.filesystem.open_input_file(source.path) as raw:
+        for size, values in pages_of(raw, chunk):
+            if size > longest + _PAGE:
+                reason = f"row group {number} has a page of {size:,} bytes; write it with smaller "
+                reason += "ones (pyarrow: write_batch_size), or allow more with --max-document"
+                raise ReadError(reason, file=source.name)
+            # One of a large page's values may be most of it.
+            largest = max(largest, size / max(1, values), (size > _AT_ONCE) * _AT_ONCE / 4)
+    return largest
 
 
 def _longest_value(array: pa.Array) -> int:

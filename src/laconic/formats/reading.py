@@ -92,9 +92,9 @@ class RawDocuments:
 
     def _without_long(self, file: str, read: FileRows) -> FileRows:
         """Reject documents of more bytes than are allowed."""
-        if read.table is None or not read.table.num_rows:
-            return read
         most = self._options.max_document
+        if read.table is None or read.table.nbytes <= most:
+            return read
         long = np.flatnonzero(text_bytes(read.table.column(self.text)) > most).tolist()
         if not long:
             return read

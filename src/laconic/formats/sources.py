@@ -166,7 +166,9 @@ def _find_one(given: str) -> list[Source]:
     filesystem, path = _filesystem(given)
     kind, size = _kind(filesystem, path)
     if kind == pa.fs.FileType.File:
-        return [_source(given, filesystem, path, size, PurePosixPath(path).name)]
+        pipe = "://" not in given and stat.S_ISFIFO(os.stat(path).st_mode)
+        found_in = PythonFiles() if pipe else filesystem
+        return [_source(given, found_in, path, size, PurePosixPath(path).name)]
     if kind == pa.fs.FileType.Directory:
         base, pattern, recursive = path.rstrip("/"), None, True
     elif glob := re.search(r"[*?\[]", path):
@@ -195,8 +197,7 @@ def _source(
     name: str, filesystem: Any, path: str, size: int, relative: str, from_folder: bool = False
 ) -> Source:
     """Return a file, with what can open it; its path in its folder is text, whatever its name."""
-    local = isinstance(filesystem, pa.fs.LocalFileSystem)
-    if local and (not _is_text(path) or stat.S_ISFIFO(os.stat(path).st_mode)):
+    if not _is_text(path):
         filesystem = PythonFiles()
         relative = os.fsencode(relative).decode(errors="backslashreplace")
     return Source(name, filesystem, path, size, relative, from_folder)
