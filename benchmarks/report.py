@@ -12,7 +12,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from benchmarks import model_report, ngrams_report
+from benchmarks import model_report, ngrams_report, readers_report
 from benchmarks.command import ROOT, Figures, write_pages
 from benchmarks.pictures import COLOURS, OTHER, Bar, bars
 
@@ -187,11 +187,11 @@ def picture(short: Figures) -> str:
     return bars(f"Microseconds to compress one English document of {size} characters", groups, {})
 
 
-def between_marks(name: str, text: str) -> str:
+def between_marks(name: str, text: str, marks: tuple[str, str] = MARKS) -> str:
     """Return a page with this text where its figures are."""
-    before, _, rest = (ROOT / name).read_text().partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    return before + MARKS[0] + text + MARKS[1] + after
+    before, _, rest = (ROOT / name).read_text().partition(marks[0])
+    _, _, after = rest.partition(marks[1])
+    return before + marks[0] + text + marks[1] + after
 
 
 def main() -> None:
@@ -210,6 +210,11 @@ def main() -> None:
         "docs/compress.svg": picture(figures["short"]),
         "docs/ngrams.md": between_marks("docs/ngrams.md", ngrams_report.section(*ngrams)),
         "docs/ngrams.svg": ngrams_report.picture(ngrams[1]["ngrams"]["repeats"]),
+        "docs/reliability.md": between_marks(
+            "docs/reliability.md",
+            readers_report.section(*newest("readers")),
+            readers_report.MARKS,
+        ),
         "docs/model_speed.md": model_report.page(models),
         "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),
     }
