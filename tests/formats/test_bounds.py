@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from laconic import Alphabet, Codec
 from laconic.corpus import worker
 from laconic.corpus.schema import About
-from laconic.errors import OutOfMemoryError
+from laconic.errors import InputError, OutOfMemoryError
 from laconic.formats import ReadError, ReadOptions, parquet, read, read_table, records, sources
 from laconic.formats.format import FileRows, shown
 from laconic.formats.pages import pages_of
@@ -252,9 +252,11 @@ def test_pages_of_parquet_tell_what_they_hold(
     chunk = pa.parquet.ParquetFile(file).metadata.row_group(0).column(0)
     with pa.OSFile(str(file)) as raw:
         pages = list(pages_of(raw, chunk))
-    assert sum(values for _, values in pages) == 5000 + (900 if dictionary else 0)
+    assert sum(page.values for page in pages if not page.is_dictionary) == 5000
+    assert [page.values for page in pages if page.is_dictionary] == [900] * dictionary
+    assert all(page.uses_dictionary == dictionary for page in pages if not page.is_dictionary)
     # Headers are not in the pages, but in the column.
-    share = sum(size for size, _ in pages) / chunk.total_uncompressed_size
+    share = sum(page.size for page in pages) / chunk.total_uncompressed_size
     assert 0.9 < share < 1
     with pa.OSFile(str(file)) as raw:
         assert list(pages_of(raw, chunk)) == pages
@@ -276,6 +278,21 @@ def test_one_long_text_among_many_short_ones(
     skip = ReadOptions(max_document=1 << 20, on_error="skip")
     with pytest.raises(ReadError, match=r"row group 0 has a page of .*--max-document"):
         list(read(file, skip).parts())
+
+
+def test_a_damaged_dictionary_costs_no_rows_before_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    texts = [f"text {number} " * 2000 for number in range(1000)]
+    texts += [f"text {number % 3} " * 9000 for number in range(1000)]
+    pa.parquet.write_table(pa.table({"text": texts}), file, row_group_size=1000)
+    chunk = pa.parquet.ParquetFile(file).metadata.row_group(1).column(0)
+    data = bytearray(file.read_bytes())
+    begin = chunk.dictionary_page_offset
+    data[begin : begin + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    file.write_bytes(data)
+    parts = list(read(file, ReadOptions(on_error="skip")).parts())
+    assert sum(part.table.num_rows for part in parts) == 1000
+    assert sum(len(part.rejects) for part in parts) == 1
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="tells of Linux's memory")
@@ -324,7 +341,7 @@ def test_an_xz_file_that_asks_for_gigabytes(tmp_path: Path) -> None:
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 30}]
     data = lzma.compress(b"a\n" * 1000, filters=filters, check=lzma.CHECK_CRC32)
     (tmp_path / "a.txt.xz").write_bytes(data)
-    with pytest.raises(ReadError, match="Memory usage limit"):
+    with pytest.raises(InputError, match=r"a\.txt\.xz: takes more than .* pack it with xz -9"):
         list(read(tmp_path / "a.txt.xz").parts())
 
 

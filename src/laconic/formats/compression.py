@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from laconic.errors import InputError
+
 _Open: TypeAlias = Callable[[Any], Any]  # a file as stored to one of plain bytes
 _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
 _READERS: dict[str, _Open] = {
@@ -55,7 +57,14 @@ class _Xz:
                 if not self._data:
                     raise EOFError("the end of the stream is missing")
             data, self._data = self._data, b""
-            if piece := self._unpack.decompress(data, size):
+            try:
+                piece = self._unpack.decompress(data, size)
+            except lzma.LZMAError as error:
+                if "Memory usage limit" not in str(error):
+                    raise
+                reason = f"takes more than {_MOST_UNPACKER:,} bytes to unpack; pack it with xz -9"
+                raise InputError(reason) from None
+            if piece:
                 return piece
 
     def close(self) -> None:

@@ -6,16 +6,27 @@ pyarrow decodes whole pages and tells only what a column takes in all; one value
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 _HEADERS = (1 << 9, 1 << 16, 1 << 22)  # bytes to look at: few have statistics within
-_TYPES = {5: 1, 7: 1, 8: 1}  # the headers of data pages, dictionaries, and data pages' version 2
+_DATA, _DICTIONARY, _DATA_2 = 5, 7, 8  # fields of a page's header, one of which is there
+_ENCODING = {_DATA: 2, _DATA_2: 4}
+_OF_DICTIONARY = (2, 8)  # encodings
 
 
-def pages_of(raw: Any, chunk: Any) -> Iterator[tuple[int, int]]:
-    """Give for each page of a column chunk its bytes when decompressed, and how many values it has.
+class Page(NamedTuple):
+    """A page: its bytes when decompressed, how many values it has, and how these are kept."""
 
-    `raw` is the file. What is damaged ends them: whoever reads the page will say so.
+    size: int
+    values: int
+    is_dictionary: bool
+    uses_dictionary: bool
+
+
+def pages_of(raw: Any, chunk: Any) -> Iterator[Page]:
+    """Give the pages of a column chunk, from their headers alone; `raw` is the file.
+
+    What is damaged ends them: whoever reads that page will say so.
     """
     at = chunk.data_page_offset
     if chunk.has_dictionary_page:
@@ -24,19 +35,22 @@ def pages_of(raw: Any, chunk: Any) -> Iterator[tuple[int, int]]:
     while at < end:
         for size in _HEADERS:
             raw.seek(at)
-            data = raw.read(min(size, end - at))
             try:
-                header, length = _struct(data, 0)
+                header, length = _struct(raw.read(min(size, end - at)), 0)
                 break
             except (IndexError, RecursionError):
                 continue
         else:
             return
-        kinds = [header[key] for key in _TYPES if isinstance(header.get(key), dict)]
+        kind = next((key for key in (_DATA, _DATA_2, _DICTIONARY) if key in header), None)
         unpacked, packed = header.get(2), header.get(3)
-        if not kinds or type(unpacked) is not int or type(packed) is not int or packed < 0:
+        if kind is None or not isinstance(unpacked, int) or not isinstance(packed, int):
             return
-        yield unpacked, int(kinds[0].get(1) or 0)
+        inner = header[kind]
+        if not isinstance(inner, dict) or not isinstance(inner.get(1), int) or packed < 0:
+            return
+        encoding = inner.get(_ENCODING.get(kind, 0))
+        yield Page(unpacked, inner[1], kind == _DICTIONARY, encoding in _OF_DICTIONARY)
         at += length + packed
 
 

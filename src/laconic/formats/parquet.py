@@ -98,14 +98,12 @@ class ParquetReader(_Columns):
         source = stream.source
         with _opened(source) as file:
             self.check(source.name, file.schema_arrow)
-            total, row = file.metadata.num_rows, 0
+            row = 0
             try:
-                size = self._rows_at_once(file, source)
-                names = self.schema.names
-                for batch in file.iter_batches(size, use_threads=False, columns=names):
+                for batch in self._batches(file, source):
                     row += batch.num_rows
-                    table = pa.Table.from_batches([batch]).select(names)
-                    consumed = source.size * row // total
+                    table = pa.Table.from_batches([batch]).select(self.schema.names)
+                    consumed = source.size * row // file.metadata.num_rows
                     yield self.rows(source.name, table, row - batch.num_rows, consumed)
             except MemoryError:  # Arrow's is one of its exceptions, too, but no row is to blame.
                 raise
@@ -114,70 +112,114 @@ class ParquetReader(_Columns):
                 reject = Reject(source.name, row + 1, reason, "")
                 yield FileRows(rejects=[reject], consumed=source.size)
 
-    def _rows_at_once(self, file: Any, source: Source) -> int:
-        """Return how many rows may be decoded together, in whichever row group they are."""
-        rows = _MOST_ROWS
-        for number in range(file.num_row_groups):
-            group = file.metadata.row_group(number)
-            count = max(1, group.num_rows)
-            stored = max(1, group.total_byte_size // count)
-            if stored > self._longest + _AT_ONCE:
-                reason = (
-                    f"row group {number} has rows of {stored:,} bytes: {too_long(self._longest)}"
-                )
-                raise ReadError(reason, file=source.name)
-            decoded = sum(
-                each * (1 if values <= count else _SKEW * values / count)
-                for each, values in _decoded(source, file, number, self._longest)
-            )
-            rows = min(rows, self._part_bytes // stored, int(_AT_ONCE / max(1, decoded)))
-        return max(1, rows)
+    def _batches(self, file: Any, source: Source) -> Iterator[pa.RecordBatch]:
+        """Give the rows; small row groups are read together, so a damaged one costs few others."""
+        columns = [file.schema.column(index) for index in range(len(file.schema))]
+        widths = sum(max(8, column.length) for column in columns)
+        flat = all(column.max_repetition_level == 0 for column in columns)
+        run: list[int] = []
+        rows, held = _MOST_ROWS, 0
+        with source.filesystem.open_input_file(source.path) as raw:
+            for number in range(file.num_row_groups):
+                group = file.metadata.row_group(number)
+                size, count = group.total_byte_size, max(1, group.num_rows)
+                if run and held + size > self._part_bytes:
+                    yield from self._run(file, rows, run)
+                    run, rows, held = [], _MOST_ROWS, 0
+                run.append(number)
+                held += size
+                rows = min(rows, self._part_bytes // max(1, size // count))
+                # No value is longer than all are as they are stored.
+                if not flat or (size + widths) * count > _AT_ONCE:
+                    rows = min(rows, self._rows_at_once(file, source, raw, number))
+            yield from self._run(file, rows, run)
+
+    def _run(self, file: Any, rows: int, groups: list[int]) -> Iterator[pa.RecordBatch]:
+        names = self.schema.names
+        yield from file.iter_batches(max(1, rows), groups, names, use_threads=False)
+
+    def _rows_at_once(self, file: Any, source: Source, raw: Any, number: int) -> int:
+        """Return how many rows of a row group may be decoded together."""
+        group = file.metadata.row_group(number)
+        count = max(1, group.num_rows)
+        stored = group.total_byte_size // count
+        if stored > self._longest + _AT_ONCE:
+            reason = f"row group {number} has rows of {stored:,} bytes: {too_long(self._longest)}"
+            raise ReadError(reason, file=source.name)
+        decoded = sum(
+            each * (1 if values <= count else _SKEW * values / count)
+            for each, values in _decoded(source, raw, file, number, self._longest)
+        )
+        return int(_AT_ONCE / max(1, decoded))
 
 
-def _decoded(source: Source, file: Any, number: int, longest: int) -> Iterator[tuple[float, int]]:
+def _decoded(
+    source: Source, raw: Any, file: Any, number: int, longest: int
+) -> Iterator[tuple[float, int]]:
     """Give for columns of a row group about the most bytes that a value takes, and their number.
 
     Values that are stored one by one take what the file says: columns of few bytes are left out.
     Where they are numbers of a dictionary, or share prefixes, it says nothing of their size.
     """
-    group, dictionaries = file.metadata.row_group(number), []
+    group = file.metadata.row_group(number)
     for index in range(group.num_columns):
-        chunk, width = group.column(index), file.schema.column(index).length
+        chunk = group.column(index)
+        size, values = chunk.total_uncompressed_size, chunk.num_values
         if chunk.physical_type != "BYTE_ARRAY":
-            yield max(8, width), chunk.num_values
+            yield max(8, file.schema.column(index).length), values
+        elif size * values <= _AT_ONCE:  # no value is longer than all are as they are stored
+            continue
         elif "DELTA_BYTE_ARRAY" in chunk.encodings:
-            yield chunk.total_uncompressed_size, chunk.num_values
-        else:
-            if chunk.total_uncompressed_size > longest + _AT_ONCE and "://" not in source.name:
-                yield _largest_in_pages(source, number, chunk, longest), chunk.num_values
-            if chunk.has_dictionary_page:
-                dictionaries.append(chunk)
-    if dictionaries:
-        paths = [chunk.path_in_schema for chunk in dictionaries]
-        with _opened(source, metadata=file.metadata, read_dictionary=paths) as probe:
-            for chunk in dictionaries:
-                path = chunk.path_in_schema
-                batches = probe.iter_batches(1 << 10, [number], [path], use_threads=False)
-                # A dictionary comes with the first value that is not missing.
-                lengths = (_longest_value(batch.column(0)) for batch in batches)
-                yield next((length for length in lengths if length), 0), chunk.num_values
+            yield size, values
+        elif chunk.has_dictionary_page or size > longest + _AT_ONCE:
+            largest, repeated = _in_pages(source, raw, number, chunk, longest)
+            if repeated:
+                largest = max(largest, _longest_in_dictionary(source, file, number, chunk))
+            yield largest, values
 
 
-def _largest_in_pages(source: Source, number: int, chunk: Any, longest: int) -> float:
-    """Return the most bytes that values take in one of a column's pages, on average there.
+def _in_pages(
+    source: Source, raw: Any, number: int, chunk: Any, longest: int
+) -> tuple[float, bool]:
+    """Return the most bytes that values take on average in a page, of those that are stored there.
 
-    Raises ReadError for a page that is too large: it is decompressed as a whole.
+    And whether those of the dictionary may take much more than it does. Raises ReadError for a page
+    that is too large: it is decompressed as a whole.
     """
-    largest = 0.0
-    with source.filesystem.open_input_file(source.path) as raw:
-        for size, values in pages_of(raw, chunk):
-            if size > longest + _PAGE:
-                reason = f"row group {number} has a page of {size:,} bytes; write it with smaller "
-                reason += "ones (pyarrow: write_batch_size), or allow more with --max-document"
-                raise ReadError(reason, file=source.name)
-            # One of a large page's values may be most of it.
-            largest = max(largest, size / max(1, values), (size > _AT_ONCE) * _AT_ONCE / 4)
-    return largest
+    if "://" in source.name:  # there, it takes a request for each page
+        return 0, chunk.has_dictionary_page
+    largest, dictionary, entries, used, seen = 0.0, 0, 0, 0, 0
+    for page in pages_of(raw, chunk):
+        if page.size > longest + _PAGE:
+            reason = f"row group {number} has a page of {page.size:,} bytes; write it with "
+            reason += "smaller ones (pyarrow: write_batch_size), or allow more with "
+            raise ReadError(reason + "--max-document", file=source.name)
+        if page.is_dictionary:
+            dictionary, entries = page.size, page.values
+            continue
+        seen += page.values
+        if page.uses_dictionary:
+            used += page.values
+            continue
+        # One of a large page's values may be most of it.
+        mean = page.size / max(1, page.values)
+        largest = max(largest, mean, (page.size > _AT_ONCE) * _AT_ONCE / 4)
+    small = dictionary * (1 + max(0, used - entries)) <= 2 * _AT_ONCE and seen >= chunk.num_values
+    return largest, chunk.has_dictionary_page and not small
+
+
+def _longest_in_dictionary(source: Source, file: Any, number: int, chunk: Any) -> int:
+    path = [chunk.path_in_schema]
+    with _opened(source, metadata=file.metadata, read_dictionary=path) as probe:
+        batches = probe.iter_batches(1 << 10, [number], path, use_threads=False)
+        # A dictionary comes with the first value that is not missing.
+        lengths = (_longest_value(batch.column(0)) for batch in batches)
+        try:
+            return next((length for length in lengths if length), 0)
+        except MemoryError:
+            raise
+        except (OSError, pa.ArrowException):
+            return 0  # It is damaged: who reads it will say so, after the rows before it.
 
 
 def _longest_value(array: pa.Array) -> int:

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from laconic.errors import OutOfMemoryError
+from laconic.errors import InputError, OutOfMemoryError
 from laconic.formats.columns import without
 from laconic.formats.format import (
     FileRows,
@@ -137,6 +137,8 @@ def _errors_of(source: Source) -> Iterator[None]:
     """Let what the system says of a file come with its name."""
     try:
         yield
+    except InputError as error:
+        raise error if error.file is not None else error.at(file=source.name) from None
     except OSError as error:
         raise ReadError(f"cannot be read: {error}", file=source.name) from error
     except MemoryError as error:
