@@ -362,3 +362,9 @@ def test_thousands_of_columns_take_no_thousand_times_as_long(tmp_path: Path) -> 
     laconic(["expand", str(tmp_path / "a.parquet"), "-o", str(tmp_path / "b.csv")])
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
     assert time.process_time() - started < 4
+
+
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+def test_the_style_of_a_long_line_of_json(separators: tuple[str, str]) -> None:
+    row = {"text": "a, b: c" * 700_000, "n": 1}
+    check_bytes(json.dumps(row, separators=separators).encode() + b"\n", "a.jsonl")

@@ -45,8 +45,10 @@ def line_blocks(stream: Stream, longest: int, begun: bytes = b"") -> Iterator[by
             passing, data = False, data[end:]
         cut = data.rfind(b"\n") + 1
         if cut:
-            yield b"".join([*rest, data[:cut]])
-            rest, size = [], 0
+            block = b"".join([*rest, data[:cut]])
+            rest, size = [], 0  # before who reads the block needs memory
+            yield block
+            del block
         rest.append(data[cut:])
         size += len(data) - cut
         if size > longest + BLOCK:  # what stands beside the text may be as long as a block
