@@ -2,7 +2,7 @@
 
 python -m benchmarks.readers               # five minutes, 3 GB of disk
 python -m benchmarks.readers --keep        # to benchmarks/results, for `make docs`
-python -m benchmarks.readers csv parquet   # these only
+python -m benchmarks.readers csv parquet   # these only; the figures of others stay
 """
 
 from __future__ import annotations
@@ -61,10 +61,14 @@ def main() -> None:
             continue
         with tempfile.TemporaryDirectory(prefix="laconic-bench-") as scratch:
             row = measured(worst, Path(scratch))
-        rows.append(row)
+        rows.append(row | {"commit": about["commit"]})
         mark = " TOO MUCH" if row["peak_memory"] > ALLOWED + row["largest"] else ""
         print(f"{row['peak_memory'] / 1e6:6.0f} MB{mark} {json.dumps(row)}", flush=True)
     out = output(given, about, "readers-{machine_name}-{date}.json")
+    if given.readers and out.exists():
+        known = json.loads(out.read_text())
+        about, others = known["about"], known["readers"]["rows"]
+        rows += [row for row in others if row["reader"] not in given.readers]
     keep(out, {"about": about, "readers": {"allowed": ALLOWED, "rows": rows}})
     print(f"\nFigures in {out}")
 

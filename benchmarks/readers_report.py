@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.command import Figures
+from laconic.formats.registry import MODULES
 
 MARKS = (
     "<!-- readers: written by `make docs` from benchmarks/results -->\n",
@@ -15,11 +16,13 @@ MARKS = (
 def section(path: Path, figures: Figures) -> str:
     """Return what docs/reliability.md shows between the marks of readers."""
     about, found = figures["about"], figures["readers"]
-    rows = found["rows"]
+    order = {name: at for at, name in enumerate(MODULES)}
+    rows = sorted(found["rows"], key=lambda row: order[row["reader"]])
+    commits = sorted({row.get("commit", about["commit"]) for row in rows})
     most = max(rows, key=lambda row: row["peak_memory"] - row["largest"])
     over = [row for row in rows if row["peak_memory"] > found["allowed"] + row["largest"]]
     lines = [
-        f"`{path.name}`: `{about['command']}`, commit {about['commit']}, {about['date']}; {about['machine']}.",
+        f"`{path.name}`: `{about['command']}`, commit {' and '.join(commits)}, {about['date']}; {about['machine']}.",
         "",
         f"Of {len(rows)} inputs, {len(over) or 'none'} took more than {found['allowed'] / 1e9:.0f} GB beside the largest "
         f"document; most took {most['reader']}, {most['what']}: {most['peak_memory'] / 1e6:,.0f} MB"

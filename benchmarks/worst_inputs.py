@@ -222,9 +222,9 @@ def worst_inputs(quick: bool = False) -> Iterator[Worst]:
     yield Worst(
         "fasta",
         "huge",
-        "one record in lines of 16",
+        "one record in lines of 60",
         "a.fa",
-        [b">a\n", *(document[at : at + 16] + b"\n" for at in range(0, size, 16))],
+        [b">a\n", *(document[at : at + 60] + b"\n" for at in range(0, size, 60))],
         (),
         size,
     )
