@@ -11,7 +11,8 @@ import numpy as np
 from pyarrow.parquet import ParquetFile
 
 from benchmarks.data import DATASETS, Splits, load
-from laconic import Alphabet, Corpus
+from experiments.paper.grid import shared_rules
+from laconic import Alphabet, Corpus, Rulebook
 from laconic.files import locked
 from laconic.samples import Split
 
@@ -40,7 +41,8 @@ def corpora(
     """Return train and test as corpora; they are compressed when they are asked for first.
 
     Codec "bpe" is none over tokens that byte pairs of the training documents give: `vocabulary` of
-    them. It needs the package tokenizers. Raises DataError as data.load does.
+    them. It needs the package tokenizers. Codecs such as "repair+4096" are over a rulebook
+    (grid.Method), learned from the training documents. Raises DataError as data.load does.
     """
     paths = _paths(dataset, codec, longest, cache, vocabulary)
     paths[0].parent.mkdir(parents=True, exist_ok=True)
@@ -119,9 +121,13 @@ def _compressed(
     if codec == "bpe":
         train, test, alphabet = _tokens(train, test, alphabet, vocabulary)
         codec = "none"
-    name = codec
+    name, rules, boundary = shared_rules(codec)
+    book = None
+    if rules:
+        book = Rulebook.learn(train.documents, rules, alphabet=alphabet, boundary=boundary)
     one, two = (
-        Corpus.from_documents(part.documents, part.labels, name, alphabet) for part in (train, test)
+        Corpus.from_documents(part.documents, part.labels, name, alphabet, book)
+        for part in (train, test)
     )
     return one, two
 

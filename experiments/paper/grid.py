@@ -6,6 +6,7 @@ their protocol, so that it says once what differs from the paper's, and copies c
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any, cast
 
 from benchmarks.data import DATASETS
 from laconic.codecs import CODECS
+from laconic.rulebook import Boundary
 from laconic.training.settings import ConfigError, TrainingConfig, resolve
 
 __all__ = [
@@ -28,12 +30,14 @@ __all__ = [
     "chosen",
     "groups",
     "rows",
+    "shared_rules",
 ]
 
 ROWS = Path(__file__).parent / "rows"
 COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
 IN_PLACE = "grc_ngrams"  # grc, and with each symbol the n-grams that end in it
 MODELS = ("sequence", "ngram", "both")  # each with grc, where it composes
+_CODEC = re.compile(rf"({'|'.join(CODECS)})(\+[1-9][0-9]*(_across)?)?")
 _PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
 _KEYS = {
     "title",
@@ -76,17 +80,28 @@ _TOLD = {
 }
 
 
+def shared_rules(codec: str) -> tuple[str, int, Boundary]:
+    """Return what the name of a codec says: codec, rules that documents share, their boundary."""
+    name, _, book = codec.partition("+")
+    rules, _, across = book.partition("_")
+    return name, int(rules or 0), "none" if across else "words"
+
+
 @dataclass(frozen=True)
 class Method:
     """What reads the documents: a codec ("bpe" is not one of Laconic's) and settings of the model.
 
-    Methods that are `local` have n-grams in their places, as their group's [local] says.
+    Methods that are `local` have n-grams in their places, as their group's [local] says. A codec
+    with "+4096" has a rulebook of so many rules beneath it, within words; with "+256_across" they
+    may cross words.
 
     >>> method = Method.named("grc-lzd")
     >>> method.codec, method.composer, method.sequence_model, method.model, method.local
     ('lzd', 'grc', 'lstm', 'sequence', False)
     >>> Method.named("both-lzd").model, Method.named("grc_ngrams-lzd").local
     ('both', True)
+    >>> Method.named("grc-repair+4096").shared
+    ('repair', 4096, 'words')
     """
 
     name: str
@@ -103,11 +118,11 @@ class Method:
             # Without rules a composer only passes letters on; dual_gru does so unchanged.
             return cls(name, "bpe" if name == "bpe" else "none", "dual_gru", _PLAIN[name])
         first, _, codec = name.partition("-")
-        if first not in (*COMPOSERS, IN_PLACE, *MODELS) or codec not in CODECS:
+        if first not in (*COMPOSERS, IN_PLACE, *MODELS) or not _CODEC.fullmatch(codec):
             raise ConfigError(
                 f"no method {name!r}; there are {', '.join(_PLAIN)} and composer-codec, such as "
                 f"grc-repair, with {', '.join((*COMPOSERS, IN_PLACE))} and "
-                f"{', '.join(CODECS)}, "
+                f"{', '.join(CODECS)} (repair+4096: over a rulebook; repair+256_across), "
                 f"and model-codec, such as both-repair, with {', '.join(MODELS)}"
             )
         if first in MODELS:
@@ -115,6 +130,11 @@ class Method:
         if first == IN_PLACE:
             return cls(name, codec, "grc", "lstm", local=True)
         return cls(name, codec, first, "lstm")
+
+    @property
+    def shared(self) -> tuple[str, int, Boundary]:
+        """The codec, the rules that documents share (0: none), and what those do not cross."""
+        return shared_rules(self.codec)
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,18 @@ def test_a_bad_grid_is_refused(tmp_path: Path, text: str, reason: str) -> None:
         grid.groups(tmp_path)
 
 
+def test_a_codec_may_be_over_a_rulebook(tmp_path: Path) -> None:
+    for name, boundary in (("lzd+30", "words"), ("lzd+30_across", "none")):
+        assert grid.Method.named(f"grc-{name}").shared == ("lzd", 30, boundary)
+        train, test = corpora("bacteria", name, 100, tmp_path)
+        assert train.rulebook == test.rulebook is not None
+        assert (len(train.rulebook), train.rulebook.boundary) == (30, boundary)
+        assert train.codec.name == "lzd"
+    for wrong in ("grc-lzd+", "grc-lzd+0", "grc-lzd+9_along", "grc-zip+9"):
+        with pytest.raises(ValueError, match="no method"):
+            grid.Method.named(wrong)
+
+
 def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
     [group] = grid.groups(smoke / "grid")
     rows = grid.rows([group])

@@ -11,7 +11,8 @@ from laconic.files import check_output, write_text
 from laconic.report.facts import RunFacts
 
 if TYPE_CHECKING:
-    from laconic.training.run import Run
+    from laconic.show import how_many
+from laconic.training.run import Run
 
 __all__ = ["RunFacts", "facts_of", "write_report"]
 
@@ -26,6 +27,9 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
     about = dict(run.about)
     about["task"], about["classes"] = run.task.name, list(run.task.classes)
     about["codec"], about["alphabet"] = run.codec.name, str(run.alphabet)
+    if (book := run.rulebook) is not None:
+        where = "within" if book.boundary == "words" else "across"
+        about["rulebook"] = f"{how_many(len(book), 'rule')}, {where} words"
     return RunFacts(
         title=title or run.folder.resolve().name,
         config=run.config.to_json(),

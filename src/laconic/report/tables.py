@@ -215,6 +215,7 @@ def provenance(runs: Sequence[RunFacts]) -> Html:
         "machine": [run.about.get("machine") for run in runs],
         "corpus": [mapping(run.about.get("corpus")).get("path") for run in runs],
         "alphabet": [run.about.get("alphabet") for run in runs],
+        "rulebook": [run.about.get("rulebook") for run in runs],
         "parameters": [None if each is None else count(each) for each in parameters],
         "seed": [run.config.get("seed") for run in runs],
     }
