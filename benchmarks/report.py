@@ -10,9 +10,10 @@ import argparse
 import json
 import statistics
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks import model_report, ngrams_report, readers_report
+from benchmarks import model_report, ngrams_report, readers_report, stream_report
 from benchmarks.command import ROOT, Figures, write_pages
 from benchmarks.pictures import COLOURS, OTHER, Bar, bars
 
@@ -187,11 +188,13 @@ def picture(short: Figures) -> str:
     return bars(f"Microseconds to compress one English document of {size} characters", groups, {})
 
 
-def between_marks(name: str, text: str, marks: tuple[str, str] = MARKS) -> str:
-    """Return a page with this text where its figures are."""
-    before, _, rest = (ROOT / name).read_text().partition(marks[0])
-    _, _, after = rest.partition(marks[1])
-    return before + marks[0] + text + marks[1] + after
+def between_marks(name: str, sections: Mapping[tuple[str, str], str]) -> str:
+    """Return a page with texts where their figures are: each between the marks that name it."""
+    page = (ROOT / name).read_text()
+    for (begin, end), text in sections.items():
+        before, _, rest = page.partition(begin)
+        page = before + begin + text + end + rest.partition(end)[2]
+    return page
 
 
 def main() -> None:
@@ -208,12 +211,14 @@ def main() -> None:
         "docs/benchmarks.md": document(path, figures),
         "docs/corpora.md": corpora(*newest("sizes")),
         "docs/compress.svg": picture(figures["short"]),
-        "docs/ngrams.md": between_marks("docs/ngrams.md", ngrams_report.section(*ngrams)),
+        "docs/ngrams.md": between_marks("docs/ngrams.md", {MARKS: ngrams_report.section(*ngrams)}),
         "docs/ngrams.svg": ngrams_report.picture(ngrams[1]["ngrams"]["repeats"]),
         "docs/reliability.md": between_marks(
             "docs/reliability.md",
-            readers_report.section(*newest("readers")),
-            readers_report.MARKS,
+            {
+                readers_report.MARKS: readers_report.section(*newest("readers")),
+                stream_report.MARKS: stream_report.section(*newest("stream")),
+            },
         ),
         "docs/model_speed.md": model_report.page(models),
         "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),

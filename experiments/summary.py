@@ -9,7 +9,7 @@ import sys
 from statistics import mean, median
 
 from benchmarks.command import ROOT, Figures
-from benchmarks.report import all_of, between_marks, newest
+from benchmarks.report import MARKS, all_of, between_marks, newest
 from experiments import accurate
 
 README = "README.md"
@@ -92,7 +92,7 @@ def learning() -> tuple[str, str, str]:
 
 def main() -> None:
     """Write README's table, or with --check only compare."""
-    wanted = between_marks(README, table())
+    wanted = between_marks(README, {MARKS: table()})
     if "--check" in sys.argv:
         sys.exit(
             0
