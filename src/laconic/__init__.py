@@ -60,7 +60,13 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(f"laconic.{home}"), name)
+            found = getattr(import_module(f"laconic.{home}"), name)
+            globals()[name] = found  # who compresses short documents notices a second look
+            return found
     if not name.startswith("__") and find_spec(f"laconic.{name}"):
         return import_module(f"laconic.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
