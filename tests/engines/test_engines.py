@@ -64,24 +64,6 @@ def test_threads_do_not_change_a_byte(
     assert [path.name for path in tmp_path.iterdir()] == ["c.parquet"]
 
 
-@pytest.fixture(scope="module")
-def ray_engine() -> Iterator[Engine]:
-    import ray
-
-    yield engine_named("ray", 2)
-    ray.shutdown()
-
-
-@pytest.fixture(scope="module")
-def spark_engine() -> Iterator[Engine]:
-    from pyspark.sql import SparkSession
-
-    yield engine_named("spark", 2)
-    active = SparkSession.getActiveSession()
-    assert active is not None
-    active.stop()
-
-
 @pytest.mark.engine
 @pytest.mark.filterwarnings("ignore")  # of Ray's and Spark's own
 @pytest.mark.parametrize("name", ["ray", "spark"])

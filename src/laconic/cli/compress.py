@@ -102,7 +102,8 @@ def compress(
     compact
         Make Re-Pair's grammars smaller than gzip makes the text; then only Laconic reads them.
     shard
-        Millions of letters in a shard: at most this is done again after an interruption.
+        Megabytes of text in a shard: at most this is done again, by each worker, after an
+        interruption.
 
     """
     from laconic.corpus.inputs import Inputs

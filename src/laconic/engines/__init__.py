@@ -1,18 +1,20 @@
-"""Where compression runs: local threads, Ray or Spark; each calls worker.compress_table."""
+"""Where compression runs: threads of this process, or the workers of a cluster, Ray or Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, Protocol, get_args
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal, Protocol, TypeVar, get_args, runtime_checkable
 
 import pyarrow as pa
 
 from laconic.corpus.worker import CompressionJob, Result
 from laconic.errors import InputError
 
-__all__ = ["Engine", "EngineName", "engine_named"]
+__all__ = ["Cluster", "Engine", "EngineName", "engine_named"]
 
 EngineName = Literal["local", "ray", "spark"]
+Item = TypeVar("Item")
+Done = TypeVar("Done")
 
 
 class Engine(Protocol):
@@ -23,7 +25,18 @@ class Engine(Protocol):
         ...
 
 
-def engine_named(name: EngineName, workers: int | None = None) -> Engine:
+@runtime_checkable
+class Cluster(Protocol):
+    """Other processes, which read inputs and write shards themselves, `workers` at a time."""
+
+    workers: int
+
+    def each(self, work: Callable[[Item], Done], items: Sequence[Item]) -> Iterator[Done]:
+        """Yield what `work` gives for each item, in any order; they begin in order."""
+        ...
+
+
+def engine_named(name: EngineName, workers: int | None = None) -> Engine | Cluster:
     """Return an engine with so many workers, by default one per processor it finds.
 
     Raises ValueError for an unknown name, ModuleNotFoundError with the extra to install.

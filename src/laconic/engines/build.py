@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from laconic.arrays import arrow_integers
 from laconic.corpus import Corpus
 from laconic.corpus.compact import check_compact, compact_fields
 from laconic.corpus.schema import check_columns
 from laconic.corpus.worker import CompressionJob, DocumentError, Result
-from laconic.engines import Engine
-from laconic.engines.shards import NothingToDoError, Tally, UnfinishedCorpus
+from laconic.engines import Cluster, Engine
+from laconic.engines.portions import Outcome, Task, by_shards, entry, first_model, make_shards
+from laconic.engines.shards import Key, NothingToDoError, Tally, UnfinishedCorpus
 from laconic.errors import InputError
 from laconic.files import spare_inputs
 from laconic.formats import RawDocuments, ReadError, at_its_row
-from laconic.formats.format import RawPart, Reject, shown
+from laconic.formats.format import Layout, RawPart
 
 SHARD_LETTERS = 64_000_000  # what is lost at most when the work is interrupted
+_EVERY = 1.0  # seconds, how often it is shown what workers did
 
 
 class NoDocumentsError(InputError):
@@ -33,7 +33,7 @@ def build_corpus(
     documents: RawDocuments,
     out: Path,
     job: CompressionJob,
-    engine: Engine,
+    engine: Engine | Cluster,
     *,
     sharded: bool = False,
     level: int = 3,
@@ -56,8 +56,9 @@ def build_corpus(
     if compact:
         check_compact(job.about)
         compact_fields(others)
+    portions = documents.portions(shard_letters)
     unfinished = UnfinishedCorpus(
-        out, sharded=sharded, level=level, shard_letters=shard_letters, compact=compact
+        out, sharded=sharded, level=level, portions=len(portions), compact=compact
     )
     spare_inputs(out, documents.files)
     if resume and not force and out.exists() and not unfinished.folder.exists():
@@ -73,42 +74,72 @@ def build_corpus(
     known = zip(documents.files, documents.states, strict=True)
     inputs = [[file, *(state or (0, 0))] for file, state in known]
     plan = {"inputs": inputs, "about": job.about.schema([]).metadata[b"laconic"].decode()}
-    plan["parts"] = documents.cuts  # finished parts are counted: others must not be cut elsewhere
-    done = unfinished.begin(plan, resume=resume, force=force)
+    plan |= {"shard": shard_letters, "portions": [len(portion.files) for portion in portions]}
+    plan["parts"] = documents.cuts  # finished shards have some: others must not be cut elsewhere
+    if isinstance(engine, Cluster):
+        _check_shared(documents)
+    unfinished.begin(plan, resume=resume, force=force)
+    show = progress or (lambda _: None)
     try:
-        for part, result in _compressed(documents, done.parts, job, engine):
-            rejects = _rejects(part, result)
-            tally = _tally(result.table, len(rejects))
-            unfinished.add(result.table, tally, rejects)
-            done.add(tally)
-            if progress is not None:
-                progress(done)
+        if isinstance(engine, Cluster):
+            layout = _on_cluster(engine, portions, job, unfinished, shard_letters, show)
+        else:
+            layout = _here(engine, documents, portions, job, unfinished, shard_letters, show)
         # Only its end tells whether a compressed file ends with a newline.
-        changed = documents.layout != job.about.layout
-        rejected = unfinished.finish(documents.layout if changed else None)
+        rejected = unfinished.finish(layout if layout != job.about.layout else None)
     except BaseException:
         unfinished.abandon()
         raise
+    done = Tally.of(unfinished.done.values())
     if done.documents == 0:
         see = f"; see {rejected}" if rejected else ""
         raise NoDocumentsError(f"{', '.join(documents.files[:3])}: no document to compress{see}")
     return done, rejected
 
 
+def _here(
+    engine: Engine,
+    documents: RawDocuments,
+    portions: Sequence[RawDocuments],
+    job: CompressionJob,
+    unfinished: UnfinishedCorpus,
+    most: int,
+    show: Callable[[Tally], None],
+) -> Layout:
+    """Make the shards in this process, which reads and writes; the engine compresses."""
+    finished = unfinished.done.copy()
+
+    def parts() -> Iterator[tuple[Key, RawPart]]:
+        read = 0
+        for number, portion in enumerate(portions):
+            for key, part in by_shards(number, portion, most):
+                documents.bytes_read = read + portion.bytes_read
+                if key not in finished:
+                    yield key, part
+            read += sum(portion.sizes)
+
+    done = Tally.of(finished.values())
+    for key, part, result in _compressed(parts(), job, engine):
+        table, tally, rejects = entry(part, result)
+        unfinished.add(key, table, tally, rejects)
+        done.add(tally)
+        show(done)
+    return documents.layout
+
+
 def _compressed(
-    documents: RawDocuments, skip: int, job: CompressionJob, engine: Engine
-) -> Iterator[tuple[RawPart, Result]]:
-    waiting: deque[RawPart] = deque()
+    parts: Iterator[tuple[Key, RawPart]], job: CompressionJob, engine: Engine
+) -> Iterator[tuple[Key, RawPart, Result]]:
+    waiting: deque[tuple[Key, RawPart]] = deque()
 
     # Raised when all before it is done: which bad row is told must not depend on the engine.
     failed: list[ReadError] = []
 
     def tables() -> Iterator[pa.Table]:
         try:
-            for number, part in enumerate(documents.parts()):
-                if number >= skip:
-                    waiting.append(part)
-                    yield part.table
+            for key, part in parts:
+                waiting.append((key, part))
+                yield part.table
         except ReadError as error:
             failed.append(error)
 
@@ -121,27 +152,50 @@ def _compressed(
                 raise failed[0] from None
             return
         except DocumentError as error:
-            raise at_its_row(error, waiting[0].files, waiting[0].rows) from None
-        yield waiting.popleft(), result
+            part = waiting[0][1]
+            raise at_its_row(error, part.files, part.rows) from None
+        yield *waiting.popleft(), result
 
 
-def _rejects(part: RawPart, result: Result) -> list[dict[str, Any]]:
-    rejects = list(part.rejects)
-    for error in result.errors:
-        row = error.document or 0
-        at = "" if error.position is None else f"position {error.position}: "
-        columns = shown(part.table.slice(row, 1).to_pylist()[0])
-        rejects.append(Reject(part.files[row], int(part.rows[row]), at + error.reason, columns))
-    files = dict.fromkeys([*part.files, *(reject.file for reject in rejects)])
-    order = {file: number for number, file in enumerate(files)}
-    rejects.sort(key=lambda reject: (order[reject.file], reject.row))
-    return [asdict(reject) for reject in rejects]
+def _check_shared(documents: RawDocuments) -> None:
+    for file, state in zip(documents.files, documents.states, strict=True):
+        if state is None:
+            raise InputError(
+                f"{file}: only one process can read it, but the workers of a cluster would: save "
+                "it to a file first, or use --engine local"
+            )
 
 
-def _tally(table: pa.Table, rejected: int) -> Tally:
-    letters = sum(int(arrow_integers(chunk).sum()) for chunk in table.column("length").chunks)
-    rules, symbols = (
-        sum(len(chunk.flatten()) for chunk in table.column(name).chunks)
-        for name in ("rules", "sequence")
-    )
-    return Tally(1, table.num_rows, letters, rules, symbols, rejected)
+def _on_cluster(
+    cluster: Cluster,
+    portions: Sequence[RawDocuments],
+    job: CompressionJob,
+    unfinished: UnfinishedCorpus,
+    most: int,
+    show: Callable[[Tally], None],
+) -> Layout | None:
+    """Let workers make the shards: none of their documents comes to this process."""
+    place, making = unfinished.lend(lambda: first_model(portions, job))
+    lanes = -(-cluster.workers // len(portions))
+    tasks = [
+        Task(number, portion, lane, lanes, most, job, place, making)
+        for number, portion in enumerate(portions)
+        for lane in range(lanes)
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            working = pool.submit(lambda: list(cluster.each(make_shards, tasks)))
+            while not wait([working], _EVERY).done:
+                show(Tally.of(place.all_done().values()))
+        except BaseException:
+            unfinished.stop()
+            raise
+        outcomes: list[Outcome] = working.result()
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if failed:
+        raise min(failed, key=lambda outcome: outcome.at).error or AssertionError
+    for outcome in outcomes:
+        unfinished.done |= outcome.made
+    unfinished.done = dict(sorted(unfinished.done.items()))
+    show(Tally.of(unfinished.done.values()))
+    return max(outcomes, key=lambda outcome: outcome.at).layout

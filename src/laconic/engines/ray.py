@@ -1,16 +1,15 @@
-"""The engine of a Ray cluster: one remote call per table."""
+"""The engine of a Ray cluster: one remote call for each of some tasks."""
 
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
-import pyarrow as pa
-
-from laconic.corpus.worker import CompressionJob, Result, compress_table
 from laconic.errors import needs
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
 
 
 class RayEngine:
@@ -26,21 +25,16 @@ class RayEngine:
         processors = int(self._ray.cluster_resources().get("CPU", 1))
         self.workers = workers or max(1, processors)
 
-    def run(self, tables: Iterable[pa.Table], job: CompressionJob) -> Iterator[Result]:
-        """Yield the result of each table, in order; two tables per worker are under way at most."""
-        compress = self._ray.remote(compress_table)
-        shared = self._ray.put(job)
-        waiting: deque[Any] = deque()
-        for table in tables:
-            waiting.append(compress.remote(table, shared))
-            if len(waiting) >= 2 * self.workers:
-                yield self._result(waiting.popleft())
+    def each(self, work: Callable[[Item], Done], items: Sequence[Item]) -> Iterator[Done]:
+        """Yield what `work` gives for each item, as calls end; they begin in order."""
+        remote, waiting = self._ray.remote(work), []
+        for item in items:
+            waiting.append(remote.remote(item))
+            if len(waiting) >= self.workers:
+                yield self._next(waiting)
         while waiting:
-            yield self._result(waiting.popleft())
+            yield self._next(waiting)
 
-    def _result(self, reference: Any) -> Result:
-        try:
-            result: Result = self._ray.get(reference)
-        except self._ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        return result
+    def _next(self, waiting: list[Any]) -> Any:
+        ready, waiting[:] = self._ray.wait(waiting)
+        return self._ray.get(ready[0])

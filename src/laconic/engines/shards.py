@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -28,8 +31,7 @@ from laconic.files import (
     write_text,
 )
 
-_MOST_REJECTS = 20_000  # that a shard may hold: they are in memory until it is finished
-_MOST_NOTE = 1 << 32  # bytes that a note may have, with their reasons and contents
+_MOST_PLAN = 1 << 32  # bytes that a plan may have, with all its inputs
 
 
 @dataclass(slots=True)
@@ -43,6 +45,14 @@ class Tally:
     symbols: int = 0
     rejected: int = 0
 
+    @classmethod
+    def of(cls, some: Iterable[Tally]) -> Tally:
+        """Return what some hold together."""
+        total = cls()
+        for each in some:
+            total.add(each)
+        return total
+
     def add(self, other: Tally) -> None:
         """Count the other, too."""
         for each in fields(self):
@@ -53,6 +63,103 @@ class NothingToDoError(InputError):
     """There is nothing to go on with: the work is done."""
 
 
+class Key(NamedTuple):
+    """A shard: the portion of the inputs that it is from, and its number there; they sort so."""
+
+    portion: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where shards are made, and how: what a worker has to know of `<out>.partial`.
+
+    A shard gets its name after its note. Both have names that tell the portion, if there are many.
+    """
+
+    folder: Path
+    level: int
+    many: bool
+    model: str | None = None
+
+    def name(self, key: Key) -> str:
+        """Return a shard's name, without a suffix."""
+        return f"shard-{key.portion:05}-{key.number:05}" if self.many else f"shard-{key.number:05}"
+
+    def shard(self, key: Key) -> Path:
+        """Return where a shard is, if any of its documents is sound."""
+        return self.folder / "shards" / f"{self.name(key)}.parquet"
+
+    def note(self, key: Key) -> Path:
+        """Return where it is said what a shard holds."""
+        return self.folder / f"{self.name(key)}.json"
+
+    def rejects(self, key: Key) -> Path:
+        """Return where the rejected rows of a shard are, if there are any."""
+        return self.folder / f"{self.name(key)}.rejects.jsonl"
+
+    def done(self, key: Key) -> Tally | None:
+        """Return what a finished shard holds; None if it is to be made."""
+        if not self.note(key).exists():
+            return None
+        tally, shard = Tally(**read_json(self.note(key))["tally"]), self.shard(key)
+        # An empty one: the system crashed before its bytes were on disk.
+        there = shard.exists() and shard.stat().st_size > 0
+        return tally if there or tally.documents == 0 else None
+
+    def all_done(self) -> dict[Key, Tally]:
+        """Return what is finished, in order."""
+        found = {}
+        for note in self.folder.glob("shard-*.json"):
+            numbers = [int(each) for each in re.findall(r"\d+", note.name)]
+            key = Key(*numbers) if self.many else Key(0, *numbers)
+            if (tally := self.done(key)) is not None:
+                found[key] = tally
+        return dict(sorted(found.items()))
+
+
+class Shard:
+    """A shard in the making: all that is added is in files, which get their names in the end."""
+
+    def __init__(self, place: Workplace, key: Key, at: Path) -> None:
+        self.key = key
+        self._place, self._at, self._told = place, at, at.with_suffix(".jsonl")
+        self._tally = Tally()
+        self._writer: CorpusWriter | None = None
+        self._told.unlink(missing_ok=True)  # from when we were killed
+
+    def add(self, table: pa.Table, tally: Tally, rejects: list[dict[str, Any]]) -> None:
+        """Append a part of the corpus as one row group, and note the rejected rows."""
+        if table.num_rows:
+            if self._writer is None:
+                place = self._place
+                self._writer = CorpusWriter(self._at, table.schema, place.level, place.model)
+            self._writer.write(table)
+        if rejects:
+            with self._told.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in rejects)
+        self._tally.add(tally)
+
+    def close(self) -> Tally:
+        """Give the files their names; return what the shard holds."""
+        if self._tally.rejected:
+            move(self._told, self._place.rejects(self.key))
+        write_text(self._place.note(self.key), json.dumps({"tally": asdict(self._tally)}))
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+            move(self._at, self._place.shard(self.key))
+        return self._tally
+
+    def abandon(self) -> None:
+        """Remove what was begun; the disk may be full."""
+        if self._writer is not None:
+            self._writer.abandon()
+            self._writer = None
+        for each in (self._at, self._told):
+            each.unlink(missing_ok=True)
+
+
 class UnfinishedCorpus:
     """The folder `<out>.partial`: a plan, finished shards, each with a note, and one in the making.
 
@@ -61,23 +168,22 @@ class UnfinishedCorpus:
     """
 
     def __init__(
-        self, out: Path, *, sharded: bool, level: int, shard_letters: int, compact: bool = False
+        self, out: Path, *, sharded: bool, level: int, portions: int = 1, compact: bool = False
     ) -> None:
         self.out = out = local_path(out)
-        self.folder = out.with_name(out.name + PARTIAL)
+        self.folder = out.absolute().with_name(out.name + PARTIAL)
+        self.place = Workplace(self.folder, level, portions > 1)
+        self.done: dict[Key, Tally] = {}
+        """What finished shards hold."""
         self._shards, self._unfinished = self.folder / "shards", self.folder / "unfinished.parquet"
         self._merger, self._moved = self.folder / "merged.parquet", self.folder / "moved"
-        self._sharded, self._level, self._most = sharded, level, shard_letters
-        self._compact = compact
-        self._model: str | None = None
-        self._writer: CorpusWriter | None = None
-        self._tally = Tally()
-        self._rejects: list[dict[str, Any]] = []
-        self._number = self._with_documents = 0
+        self._making = self.folder / "making"
+        self._sharded, self._compact = sharded, compact
+        self._shard: Shard | None = None
         self._in_use = ExitStack()
 
-    def begin(self, plan: dict[str, Any], *, resume: bool, force: bool) -> Tally:
-        """Make or enter the folder; return what finished shards hold.
+    def begin(self, plan: dict[str, Any], *, resume: bool, force: bool) -> None:
+        """Make or enter the folder, and see what is done.
 
         Raises FileExistsError, with the cure, if something is in the way, BlockingIOError while
         another process is at work, and NothingToDoError if only the folder was left to remove.
@@ -85,14 +191,13 @@ class UnfinishedCorpus:
         self.out.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
             held.enter_context(locked(self.out))
-            done = self._begin(plan, resume, force)
+            self._begin(plan, resume, force)
             self._in_use = held.pop_all()
-        return done
 
-    def _begin(self, plan: dict[str, Any], resume: bool, force: bool) -> Tally:
+    def _begin(self, plan: dict[str, Any], resume: bool, force: bool) -> None:
         self.sweep()
         put_back(self._shards, self.out)
-        plan = plan | {"sharded": self._sharded, "level": self._level, "shard": self._most}
+        plan = plan | {"sharded": self._sharded, "level": self.place.level}
         plan["compact"] = self._compact
         note = self.folder / "plan.json"
         if force and not resume:
@@ -103,7 +208,7 @@ class UnfinishedCorpus:
                     f"{self.folder} holds interrupted work: go on with --resume, or start anew "
                     "with --force"
                 )
-            if not note.exists() or read_json(note, _MOST_NOTE) != json.loads(json.dumps(plan)):
+            if not note.exists() or read_json(note, _MOST_PLAN) != json.loads(json.dumps(plan)):
                 raise FileExistsError(
                     f"{self.folder} was begun with other inputs or options: repeat those with "
                     "--resume, or start anew with --force"
@@ -119,32 +224,39 @@ class UnfinishedCorpus:
         if self.out.exists() and (not self._shards.exists() or self._is_moved()):
             remove(self.folder)
             raise NothingToDoError(f"{self.out} is there already, and whole")
-        done = Tally()
-        while self._note().exists() and self._shard().exists():
-            tally = Tally(**read_json(self._note(), _MOST_NOTE)["tally"])
-            if (self._shard().stat().st_size == 0) != (tally.documents == 0):
-                break  # the system crashed before the shard was on disk
-            done.add(tally)
-            self._with_documents += tally.documents > 0
-            if self._compact and self._model is None and self._shard().stat().st_size:
-                self._model = CorpusFile(self._shard()).stored.model
-            self._number += 1
-        return done
+        self.done = self.place.all_done()
+        self.stop()
+        if self._compact and (full := self._full()):
+            self._learn(CorpusFile(full[0]).stored.model)
 
-    def add(self, table: pa.Table, tally: Tally, rejects: list[dict[str, Any]]) -> None:
-        """Append a part of the corpus as one row group of the shard that is being made."""
-        if self._tally.letters >= self._most or len(self._rejects) >= _MOST_REJECTS:
+    def stop(self) -> None:
+        """Remove what is in the making: workers that should have stopped do not find it again."""
+        if self._making.exists():
+            shutil.rmtree(self._making)
+
+    def _learn(self, model: str | None) -> None:
+        self.place = replace(self.place, model=model)
+
+    def add(self, key: Key, table: pa.Table, tally: Tally, rejects: list[dict[str, Any]]) -> None:
+        """Append a part of the corpus to a shard; the one before it is whole when it is another."""
+        if self._shard is not None and self._shard.key != key:
             self._end_shard()
-        if table.num_rows:
-            if self._compact and self._model is None:
-                self._model = learn_model(table, About.of(table.schema))
-            if self._writer is None:
-                self._writer = CorpusWriter(
-                    self._unfinished, table.schema, self._level, self._model
-                )
-            self._writer.write(table)
-        self._tally.add(tally)
-        self._rejects += rejects
+        if table.num_rows and self._compact and self.place.model is None:
+            self._learn(learn_model(table, About.of(table.schema)))
+        if self._shard is None:
+            self._shard = Shard(self.place, key, self._unfinished)
+        self._shard.add(table, tally, rejects)
+
+    def lend(self, model: Callable[[], str | None]) -> tuple[Workplace, Path]:
+        """Return what other processes need to add shards, and a folder for what they make.
+
+        `model` is called for the model of a compact corpus, if there is none yet.
+        """
+        if self._compact and self.place.model is None:
+            self._learn(model())
+        making = self._making / f"{time.time_ns():x}"
+        making.mkdir(parents=True)
+        return self.place, making
 
     def finish(self, layout: Mapping[str, Any] | None = None) -> Path | None:
         """Give the corpus its name, and the rejected rows theirs, which is returned if any are.
@@ -152,30 +264,31 @@ class UnfinishedCorpus:
         `layout` is how the documents were laid out, if that was known at their end only. Where all
         were rejected, there is no corpus.
         """
-        self._end_shard(layout, last=True)
-        rejected = self._write_rejects()
-        if self._sharded:
-            for shard in self._shards.iterdir():
-                if shard.stat().st_size == 0:  # all its documents were rejected
-                    shard.unlink()
-        if self._with_documents:
+        self._end_shard()
+        rejected, full = self._write_rejects(), self._full()
+        if full:
             if self._sharded:
+                move(self._merged(full[-1:], layout, len(full)), full[-1])
                 self._moved.write_text(str(self._shards.stat().st_ino))
-            move(self._shards if self._sharded else self._merged(), self.out)
+                move(self._shards, self.out)
+            elif len(full) == 1 and layout is None:
+                move(full[0], self.out)
+            else:
+                move(self._merged(full, layout), self.out)
         self.discard()
         return rejected
 
     def _write_rejects(self) -> Path | None:
         path = self.out.with_name(self.out.name + ".rejects.jsonl")
-        unfinished, count = self.folder / "rejects.jsonl", 0
-        with unfinished.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            for number in range(self._number):
-                for reject in read_json(self._note(number), _MOST_NOTE)["rejects"]:
-                    file.write(json.dumps(reject, ensure_ascii=False) + "\n")
-                    count += 1
-        if count == 0:
+        unfinished = self.folder / "rejects.jsonl"
+        told = [self.place.rejects(key) for key, tally in self.done.items() if tally.rejected]
+        if not told:
             path.unlink(missing_ok=True)
             return None
+        with unfinished.open("wb") as file:
+            for each in told:
+                with each.open("rb") as some:
+                    shutil.copyfileobj(some, file)
         move(unfinished, path)
         return path
 
@@ -192,12 +305,11 @@ class UnfinishedCorpus:
     def abandon(self) -> None:
         """Leave the unfinished shard; what there is no finished shard to go on from is removed."""
         with self._in_use:
-            if self._writer is not None:
-                self._writer.abandon()
-                self._writer = None
-            for each in (self._unfinished, self._merger):
-                each.unlink(missing_ok=True)
-            if not self._shard(0).exists():
+            self.stop()
+            if self._shard is not None:
+                self._shard.abandon()
+            self._merger.unlink(missing_ok=True)
+            if not self.place.all_done():
                 remove(self.folder)
 
     def _is_moved(self) -> bool:
@@ -210,36 +322,28 @@ class UnfinishedCorpus:
             return self.out.is_file()
         return self.out.is_dir() and all(each.suffix == ".parquet" for each in self.out.iterdir())
 
-    def _shard(self, number: int | None = None) -> Path:
-        return self._shards / f"shard-{self._number if number is None else number:05}.parquet"
+    def _full(self) -> list[Path]:
+        """Return the shards that hold documents, in order."""
+        return [self.place.shard(key) for key, tally in self.done.items() if tally.documents]
 
-    def _note(self, number: int | None = None) -> Path:
-        return self.folder / f"shard-{self._number if number is None else number:05}.json"
+    def _end_shard(self) -> None:
+        shard, self._shard = self._shard, None
+        if shard is not None:
+            self.done[shard.key] = shard.close()
+            self.done = dict(sorted(self.done.items()))
 
-    def _end_shard(self, layout: Mapping[str, Any] | None = None, last: bool = False) -> None:
-        if self._tally.parts == 0:
-            return
-        note = {"tally": asdict(self._tally), "rejects": self._rejects}
-        write_text(self._note(), json.dumps(note))
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            self._with_documents += 1
-            writer.close(layout, self._with_documents if last and self._sharded else None)
-            move(self._unfinished, self._shard())
-        else:  # all its documents were rejected
-            self._shard().touch()
-        self._tally, self._rejects = Tally(), []
-        self._number += 1
-
-    def _merged(self) -> Path:
-        shards = [self._shard(number) for number in range(self._number)]
-        if len(shards) == 1:
-            return shards[0]
-        files = [CorpusFile(shard) for shard in shards if shard.stat().st_size]
-        self._writer = CorpusWriter(self._merger, files[0].schema, self._level, self._model)
-        for file in files:
-            for piece in file.pieces():
-                self._writer.write(piece.load(None))
-        writer, self._writer = self._writer, None
-        writer.close(files[-1].final_layout)
+    def _merged(
+        self, shards: Sequence[Path], layout: Mapping[str, Any] | None, count: int | None = None
+    ) -> Path:
+        """Return a file of the documents of some shards, which says what is known at the end."""
+        files = [CorpusFile(shard) for shard in shards]
+        writer = CorpusWriter(self._merger, files[0].schema, self.place.level, self.place.model)
+        try:
+            for file in files:
+                for piece in file.pieces():
+                    writer.write(piece.load(None))
+            writer.close(layout, count)
+        except BaseException:
+            writer.abandon()
+            raise
         return self._merger

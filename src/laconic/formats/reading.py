@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import partial
 
@@ -68,6 +69,26 @@ class RawDocuments:
         stays at a few parts.
         """
         return cut_into_parts(self._rows(), self.schema, self.text, self._options.part_bytes)
+
+    def portions(self, least: int) -> list[RawDocuments]:
+        """Return the same documents, as those of some neighbouring files each.
+
+        Each has files of at least so many bytes as stored, but the last. Another process may read
+        it, wherever that is started, if it has the same files.
+        """
+        portions: list[RawDocuments] = []
+        first = size = 0
+        for stop, each in enumerate(self.sizes, 1):
+            size += each
+            if size >= least or stop == len(self.sizes):
+                portion = copy(self)
+                some = slice(first, stop)
+                portion.files, portion.sizes = self.files[some], self.sizes[some]
+                portion.states = self.states[some]
+                portion._sources = [source.anywhere() for source in self._sources[some]]
+                portions.append(portion)
+                first, size = stop, 0
+        return portions
 
     def _rows(self) -> Iterator[tuple[str, FileRows]]:
         self.bytes_read = done = 0

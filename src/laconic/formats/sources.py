@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
@@ -47,6 +47,11 @@ class Source:
     def _suffixes(self) -> tuple[str, str | None]:
         # The query of a URL is no part of the file's name.
         return split_suffix(re.split(r"[?#]", self.name)[0] if "://" in self.name else self.name)
+
+    def anywhere(self) -> Source:
+        """Return the same file, found from whatever folder a process is in."""
+        local = self.filesystem is not None and "://" not in self.name
+        return replace(self, path=os.path.abspath(self.path)) if local else self
 
     def state(self) -> tuple[int, int | None] | None:
         """Return the file's size now, and when it changed last in ns, as far as that is known."""
