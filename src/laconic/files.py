@@ -18,8 +18,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
-from pathlib import Path
-from typing import Any, TypeAlias
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol, TypeAlias
 
 from laconic.errors import InputError, VersionError
 
@@ -29,6 +29,14 @@ AnyPath: TypeAlias = str | os.PathLike[str]
 _MANY = 64  # files: of so many, one sync of all disks is faster than one of each file
 # A path object has made one slash of two; a single letter is a drive of Windows.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+
+
+class Store(Protocol):
+    """A place in a store of objects, which shows what is put there when all of it has arrived."""
+
+    def put(self, new: Path) -> None:
+        """Upload a file or a folder."""
+        ...
 
 
 @contextmanager
@@ -131,12 +139,15 @@ versions up to 2: upgrade Laconic
         )
 
 
-def move(new: Path, path: Path) -> None:
+def move(new: Path, path: Path | Store) -> None:
     """Give what is whole its name, durably; a folder that it replaces is left at `new`.
 
-    Where the system cannot exchange two names, `path` is missing for a moment: whoever finds a
-    folder `replaced` beside `new` calls `put_back`.
+    To a store it is uploaded, and stays here. Where the system cannot exchange two names, `path`
+    is missing for a moment: whoever finds a folder `replaced` beside `new` calls `put_back`.
     """
+    if not isinstance(path, Path):
+        path.put(new)
+        return
     if path.is_dir() and not new.is_dir():
         raise FileExistsError(f"{path} is a folder: choose another name, or remove it yourself")
     _sync_all(new)
@@ -249,10 +260,15 @@ def _lock(name: Path, path: Path, wait: bool) -> int:
     raise AssertionError
 
 
+def url_of(path: AnyPath) -> str | None:
+    """Return a URL as it was before it became a path; None if it is none."""
+    match = _URL.match(os.fspath(path))
+    return f"{match[1]}://{os.fspath(path)[match.end() :]}" if match else None
+
+
 def local_path(path: AnyPath) -> Path:
     """Return a path of this machine, where a link leads to; InputError with the cure for a URL."""
-    if match := _URL.match(os.fspath(path)):
-        url = f"{match[1]}://{os.fspath(path)[match.end() :]}"
+    if url := url_of(path):
         raise InputError(
             f"{url}: outputs are written to this machine only: give a path here, and copy what "
             "is there when it is whole"
@@ -282,11 +298,12 @@ def check_output(
         raise FileNotFoundError(f"{path.parent} does not exist: make the folder first")
 
 
-def spare_inputs(path: Path, inputs: Iterable[AnyPath]) -> None:
+def spare_inputs(path: Path | Store, inputs: Iterable[AnyPath]) -> None:
     """Raise FileExistsError if an output is one of the inputs, or a folder that holds one."""
-    place = path.resolve()
+    here = isinstance(path, Path)
+    place = path.resolve() if isinstance(path, Path) else PurePosixPath(str(path))
     for each in inputs:
-        source = Path(each).resolve()
+        source = Path(each).resolve() if here else PurePosixPath(each)
         if place == source or place in source.parents:
             what = "is the input itself" if place == source else f"holds the input {each}"
             raise FileExistsError(f"{path} {what}: choose another name")

@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -18,13 +18,14 @@ from laconic.cli.interrupt import resumable
 from laconic.cli.progress import InputProgress
 from laconic.codecs import Codec, CodecName, alphabet_of
 from laconic.errors import InputError
-from laconic.files import PARTIAL, local_path
+from laconic.files import local_path
 from laconic.rulebook import Rulebook
 from laconic.show import how_many
 
 if TYPE_CHECKING:
     from laconic.corpus.inputs import Inputs
     from laconic.engines.shards import Tally
+    from laconic.formats.stores import Place
 
 
 def compress(
@@ -70,7 +71,8 @@ def compress(
     inputs
         Files, globs, folders or URLs.
     out
-        A .parquet file, or else a folder of shards. It appears when it is whole.
+        A .parquet file, or else a folder of shards, here or in S3 (s3://bucket/name). It appears
+        when it is whole.
     label
         The column of the labels, by name or by position from 0.
     codec
@@ -111,20 +113,22 @@ def compress(
     from laconic.corpus.worker import CompressionJob
     from laconic.engines import engine_named
     from laconic.engines.build import build_corpus
-    from laconic.engines.shards import NothingToDoError
+    from laconic.engines.shards import NothingToDoError, work_folder
     from laconic.formats import read
     from laconic.formats.compression import split_suffix
     from laconic.formats.registry import formats_by_suffix
+    from laconic.formats.stores import place
 
     if not 1 <= level <= 22:
         raise InputError(f"--level must be from 1 to 22, not {level}")
     if shard < 1:
         raise InputError(f"--shard must be at least 1, not {shard}")
-    out = local_path(out)
-    sharded = out.suffix != ".parquet" or out.is_dir()
-    suffix, packed = split_suffix(out.name)
-    if not out.name or packed or suffix in {*formats_by_suffix(), ".json"} - {".parquet"}:
-        raise InputError(f"-o {out}: a corpus is a .parquet file, or else a new folder of them")
+    to = place(out)
+    to = local_path(to) if isinstance(to, Path) else to
+    sharded = to.suffix != ".parquet" or to.is_dir()
+    suffix, packed = split_suffix(to.name)
+    if not to.name or packed or suffix in {*formats_by_suffix(), ".json"} - {".parquet"}:
+        raise InputError(f"-o {to}: a corpus is a .parquet file, or else a new folder of them")
     options = (reading or ReadingFlags()).options()
     options = replace(options, label=column(label), on_error=on_error, part_bytes=4 << 20)
     documents = read(inputs, options)
@@ -141,10 +145,10 @@ def compress(
         rulebook=book,
     )
     try:
-        with resumable(out.with_name(out.name + PARTIAL)), InputProgress(opened) as progress:
+        with resumable(work_folder(to)), InputProgress(opened) as progress:
             tally, rejects = build_corpus(
                 documents,
-                out,
+                to,
                 CompressionJob(about, on_error),
                 engine_named(engine, workers),
                 sharded=sharded,
@@ -159,7 +163,7 @@ def compress(
         print(done, file=sys.stderr)
         return
     seconds = time.perf_counter() - started
-    _report(out, tally, rejects, seconds, as_json)
+    _report(to, tally, rejects, seconds, as_json)
 
 
 def _alphabet(name: str, documents: Inputs) -> Alphabet:
@@ -184,8 +188,8 @@ def _rulebook(told: str, alphabet: Alphabet | None, documents: Inputs, on_error:
     return Rulebook.learn(texts, int(told), alphabet=alphabet)
 
 
-def _report(out: Path, tally: Tally, rejects: Path | None, seconds: float, as_json: bool) -> None:
-    paths = list(out.glob("*.parquet")) if out.is_dir() else [out]
+def _report(out: Place, tally: Tally, rejects: Place | None, seconds: float, as_json: bool) -> None:
+    paths: list[Any] = list(out.glob("*.parquet")) if out.is_dir() else [out]
     size = sum(path.stat().st_size for path in paths)
     if as_json:
         fields = asdict(tally) | {

@@ -38,16 +38,18 @@ def info(
         _print_table(figures)
 
 
-def _figures(path: Path, sample: int) -> dict[str, Any]:
+def _figures(given: Path, sample: int) -> dict[str, Any]:
     import zlib
 
     import numpy as np
     import pyarrow as pa
 
     from laconic.corpus import Corpus
+    from laconic.formats.stores import place
 
     if sample < 0:
         raise InputError(f"--sample must be at least 0, not {sample}")
+    path: Any = place(given)
     corpus = Corpus.open(path)
     count = len(corpus)
     rules = symbols = letters = 0

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 from operator import index
-from pathlib import Path
 from typing import Any, Unpack, overload
 
 import numpy as np
@@ -33,6 +32,7 @@ from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
 from laconic.errors import InputError, NoDocumentError
 from laconic.files import whole
 from laconic.formats import ReadOptions, at_its_row, read_table
+from laconic.formats.stores import S3Path, place
 from laconic.grammar import Grammar, Grammars
 from laconic.rulebook import Rulebook
 from laconic.show import how_many
@@ -58,16 +58,17 @@ class Corpus:
         self._loaded: tuple[int, Grammars] | None = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Corpus:
+    def open(cls, path: str | os.PathLike[str] | S3Path) -> Corpus:
         """Return the corpus in a Parquet file, or in a folder of them (its shards, by name).
 
+        It may be in S3: `s3://bucket/corpus.parquet`.
         Only footers are read. Raises FileNotFoundError, or CorpusError with the file for what is no
         corpus, is damaged, or is not like the shards before it.
         """
-        path = Path(path)
+        path = place(path)
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist")
-        paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        paths: list[Any] = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         if not paths:
             raise FileNotFoundError(f"{path} holds no .parquet files")
         files = [CorpusFile(each) for each in paths]

@@ -13,6 +13,7 @@ from laconic.alphabet import Document
 from laconic.corpus.corpus import Corpus
 from laconic.errors import InputError, LaconicError, NoDocumentError
 from laconic.formats import RawDocuments, ReadOptions, at_its_row, read
+from laconic.formats.stores import place
 from laconic.rulebook import Rulebook
 from laconic.show import how_many
 
@@ -85,7 +86,7 @@ class Inputs(NamedTuple):
 
 def open_inputs(inputs: Sequence[str], options: ReadOptions) -> Inputs:
     """Return what inputs hold: a corpus if the one given is one, and raw documents otherwise."""
-    if len(inputs) == 1 and options.format is None and _is_corpus(Path(inputs[0])):
+    if len(inputs) == 1 and options.format is None and _is_corpus(inputs[0]):
         return Inputs(list(inputs), Corpus.open(inputs[0]), None)
     documents = read(inputs, options)
     return Inputs(documents.files, None, documents)
@@ -104,13 +105,15 @@ def rulebook_in(path: Path) -> Rulebook:
     return rulebook
 
 
-def _is_corpus(path: Path) -> bool:
+def _is_corpus(given: str) -> bool:
+    path: Any = place(given)
     if path.is_dir():
         path = min(path.glob("*.parquet"), default=path)
     if path.suffix != ".parquet" or not path.is_file():
         return False
     try:
-        metadata = pyarrow.parquet.read_schema(path).metadata
+        with path.open("rb") as file:
+            metadata = pyarrow.parquet.read_schema(file).metadata
     except (pa.ArrowException, OSError):
         return True  # Its own reader tells best what is wrong with it.
     return b"laconic" in (metadata or {})

@@ -31,6 +31,7 @@ from laconic.corpus.schema import (
     errors_in,
     stated_at_end,
 )
+from laconic.formats.stores import Place
 
 _CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"0" * 16
 _MOST_UNPACKED = 1 << 30
@@ -81,7 +82,7 @@ Piece: TypeAlias = RowGroup | InMemory
 class CorpusFile:
     """One Parquet file of a corpus: its footer, and its row groups when they are asked for."""
 
-    def __init__(self, path: Path, limit: int = _MOST_UNPACKED) -> None:
+    def __init__(self, path: Place, limit: int = _MOST_UNPACKED) -> None:
         self.path, self.limit = path, limit
         _check_name(path)
         with errors_in(str(path)):
@@ -92,7 +93,7 @@ class CorpusFile:
     def _read_footer(self) -> None:
         try:
             with pq.ParquetFile(
-                self.path,
+                _for_arrow(self.path),
                 thrift_string_size_limit=_THRIFT_LIMIT,
                 thrift_container_size_limit=_THRIFT_LIMIT,
             ) as file:
@@ -138,7 +139,7 @@ class CorpusFile:
         try:
             # Opened anew each time: a corpus may have more shards than a process may open files.
             with pq.ParquetFile(
-                self.path, metadata=self._footer, page_checksum_verification=True
+                _for_arrow(self.path), metadata=self._footer, page_checksum_verification=True
             ) as file:
                 table = file.read_row_group(number, columns=wanted, use_threads=False)
             if _state(self.path) != self._state:
@@ -174,7 +175,11 @@ class CorpusFile:
         ]
 
 
-def _state(path: Path) -> tuple[int, ...] | None:
+def _for_arrow(path: Place) -> Any:
+    return path if isinstance(path, Path) else path.open("rb")
+
+
+def _state(path: Place) -> tuple[int, ...] | None:
     try:
         found = path.stat()
     except OSError:
@@ -256,7 +261,7 @@ class CorpusWriter:
             self.abandon()
 
 
-def _check_name(path: Path) -> None:
+def _check_name(path: Place) -> None:
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -292,13 +297,13 @@ def _sign_footer(path: Path) -> None:
         file.write(_signature(footer, at))
 
 
-def _check_footer(path: Path) -> None:
+def _check_footer(path: Place) -> None:
     # Nothing in Parquet tells of a damaged footer, on which pyarrow may abort the process.
     try:
         with path.open("rb") as file:
             _, footer, at = _footer(file)
     except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror}") from None
+        raise CorpusError(f"cannot be read: {error.strerror or _first_line(error)}") from None
     if not footer:
         reason = "is not Parquet, or was cut short: it has no footer"
         if path.suffix != ".parquet":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -20,6 +19,7 @@ from laconic.errors import InputError
 from laconic.files import spare_inputs
 from laconic.formats import RawDocuments, ReadError, at_its_row
 from laconic.formats.format import Layout, RawPart
+from laconic.formats.stores import Place
 
 SHARD_LETTERS = 64_000_000  # what is lost at most when the work is interrupted
 _EVERY = 1.0  # seconds, how often it is shown what workers did
@@ -31,7 +31,7 @@ class NoDocumentsError(InputError):
 
 def build_corpus(
     documents: RawDocuments,
-    out: Path,
+    out: Place,
     job: CompressionJob,
     engine: Engine | Cluster,
     *,
@@ -42,15 +42,15 @@ def build_corpus(
     force: bool = False,
     shard_letters: int = SHARD_LETTERS,
     progress: Callable[[Tally], None] | None = None,
-) -> tuple[Tally, Path | None]:
+) -> tuple[Tally, Place | None]:
     """Compress documents into the Parquet file `out`, or with `sharded` into a folder of them.
 
     `compact` makes it smaller, and readable by Laconic only (laconic.corpus.compact).
     Returns what the corpus holds, and the file of rejected rows, if there are any. Work is kept in
-    `<out>.partial` until all of it is done; `resume` goes on with what is there. The bytes written
-    depend on the documents and the options alone, not on engine, workers or interruptions. Raises
-    FileExistsError with the cure, NoDocumentsError, NothingToDoError if there is nothing to resume,
-    and ReadError with the row of a bad document.
+    `<out>.partial` (of a corpus in S3, below ~/.cache/laconic) until all of it is done; `resume`
+    goes on with what is there. The bytes written depend on the documents and the options alone, not
+    on engine, workers or interruptions. Raises FileExistsError with the cure, NoDocumentsError,
+    NothingToDoError if there is nothing to resume, and ReadError with the row of a bad document.
     """
     others = [field for field in documents.schema if field.name != documents.text]
     if compact:

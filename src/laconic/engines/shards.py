@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import time
@@ -30,6 +31,7 @@ from laconic.files import (
     whole,
     write_text,
 )
+from laconic.formats.stores import Place
 
 _MOST_PLAN = 1 << 32  # bytes that a plan may have, with all its inputs
 
@@ -160,6 +162,19 @@ class Shard:
             each.unlink(missing_ok=True)
 
 
+def work_folder(out: Place) -> Path:
+    """Return `<out>.partial`; for a corpus in a store it is here, where caches are."""
+    here = _made_here(out)
+    return here.absolute().with_name(here.name + PARTIAL)
+
+
+def _made_here(out: Place) -> Path:
+    if isinstance(out, Path):
+        return local_path(out)
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches, "laconic", *str(out).replace("://", "/").split("/"))
+
+
 class UnfinishedCorpus:
     """The folder `<out>.partial`: a plan, finished shards, each with a note, and one in the making.
 
@@ -168,10 +183,11 @@ class UnfinishedCorpus:
     """
 
     def __init__(
-        self, out: Path, *, sharded: bool, level: int, portions: int = 1, compact: bool = False
+        self, out: Place, *, sharded: bool, level: int, portions: int = 1, compact: bool = False
     ) -> None:
-        self.out = out = local_path(out)
-        self.folder = out.absolute().with_name(out.name + PARTIAL)
+        self._here = _made_here(out)
+        self.out: Place = self._here if isinstance(out, Path) else out
+        self.folder = work_folder(out)
         self.place = Workplace(self.folder, level, portions > 1)
         self.done: dict[Key, Tally] = {}
         """What finished shards hold."""
@@ -188,15 +204,18 @@ class UnfinishedCorpus:
         Raises FileExistsError, with the cure, if something is in the way, BlockingIOError while
         another process is at work, and NothingToDoError if only the folder was left to remove.
         """
-        self.out.parent.mkdir(parents=True, exist_ok=True)
+        if not isinstance(self.out, Path):
+            self.out.check_bucket()
+        self._here.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
-            held.enter_context(locked(self.out))
+            held.enter_context(locked(self._here))
             self._begin(plan, resume, force)
             self._in_use = held.pop_all()
 
     def _begin(self, plan: dict[str, Any], resume: bool, force: bool) -> None:
         self.sweep()
-        put_back(self._shards, self.out)
+        if isinstance(self.out, Path):
+            put_back(self._shards, self.out)
         plan = plan | {"sharded": self._sharded, "level": self.place.level}
         plan["compact"] = self._compact
         note = self.folder / "plan.json"
@@ -231,8 +250,7 @@ class UnfinishedCorpus:
 
     def stop(self) -> None:
         """Remove what is in the making: workers that should have stopped do not find it again."""
-        if self._making.exists():
-            shutil.rmtree(self._making)
+        remove(self._making)
 
     def _learn(self, model: str | None) -> None:
         self.place = replace(self.place, model=model)
@@ -258,7 +276,7 @@ class UnfinishedCorpus:
         making.mkdir(parents=True)
         return self.place, making
 
-    def finish(self, layout: Mapping[str, Any] | None = None) -> Path | None:
+    def finish(self, layout: Mapping[str, Any] | None = None) -> Place | None:
         """Give the corpus its name, and the rejected rows theirs, which is returned if any are.
 
         `layout` is how the documents were laid out, if that was known at their end only. Where all
@@ -278,7 +296,7 @@ class UnfinishedCorpus:
         self.discard()
         return rejected
 
-    def _write_rejects(self) -> Path | None:
+    def _write_rejects(self) -> Place | None:
         path = self.out.with_name(self.out.name + ".rejects.jsonl")
         unfinished = self.folder / "rejects.jsonl"
         told = [self.place.rejects(key) for key, tally in self.done.items() if tally.rejected]
@@ -299,7 +317,7 @@ class UnfinishedCorpus:
 
     def sweep(self) -> None:
         """Remove what is left if the folder was being made or removed when that was killed."""
-        for path in (self.folder, self.out):
+        for path in (self.folder, self._here):
             sweep(path.parent, path.name)
 
     def abandon(self) -> None:
@@ -314,6 +332,8 @@ class UnfinishedCorpus:
 
     def _is_moved(self) -> bool:
         """Return whether the shards have their name: then those of a replaced corpus have ours."""
+        if not isinstance(self.out, Path):
+            return False  # what is uploaded stays here until the end
         moved = self._moved.read_text() if self._moved.exists() else ""
         return moved == str(self.out.stat().st_ino)
 

@@ -168,7 +168,7 @@ def find(inputs: PathOrURL | Sequence[PathOrURL]) -> list[Source]:
 
 
 def _find_one(given: str) -> list[Source]:
-    filesystem, path = _filesystem(given)
+    filesystem, path = filesystem_of(given)
     kind, size = _kind(filesystem, path)
     if kind == pa.fs.FileType.File:
         pipe = "://" not in given and stat.S_ISFIFO(os.stat(path).st_mode)
@@ -260,10 +260,18 @@ def _files(filesystem: Any, root: str, recursive: bool) -> Iterator[tuple[str, i
                     folders.append((path, above | {here}))
 
 
-def _filesystem(given: str) -> tuple[Any, str]:
-    """Return the file system of a path or URL and the path in it."""
+def filesystem_of(given: str) -> tuple[Any, str]:
+    """Return the file system of a path or URL and the path in it.
+
+    S3 is where AWS_ENDPOINT_URL says, as for other programs; pyarrow alone does not look there.
+    """
     if "://" not in given:
         return pa.fs.LocalFileSystem(), given
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if given.startswith("s3://") and endpoint and "?" not in given:
+        scheme, _, host = endpoint.rpartition("://")
+        files = pa.fs.S3FileSystem(endpoint_override=host.rstrip("/"), scheme=scheme or "https")
+        return files, given.removeprefix("s3://").rstrip("/")
     try:
         return pa.fs.FileSystem.from_uri(given)  # type: ignore[no-any-return]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

@@ -1,0 +1,202 @@
+"""Corpora in S3: the same bytes as here, whole or not there, also when the command is killed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs
+import pytest
+from s3_server import BUCKET, s3_server
+
+from laconic import Corpus, CorpusError, samples
+from laconic.cli import app
+from laconic.corpus.inputs import open_inputs
+from laconic.errors import InputError
+from laconic.files import move
+from laconic.formats import ReadOptions
+from laconic.formats.stores import S3Path
+
+SHARD = ["--shard", "1", "--codec", "lzd"]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch, s3_server(patch) as files:
+        yield files
+
+
+@pytest.fixture
+def url(s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder of a bucket that holds nothing; work is kept in a folder of its own, too."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    s3.delete_dir_contents(BUCKET)
+    return f"s3://{BUCKET}/some"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("in") / "in.txt"
+    verses = [" ".join(str(each).split()) for each in samples.load("kjv").train.documents]
+    path.write_text("\n".join(verses * 8) + "\n")
+    assert path.stat().st_size > 2 * (4 << 20)  # a part is 4 MiB, and a shard at least that
+    return path
+
+
+def laconic(*words: object) -> None:
+    app([str(word) for word in words], exit_on_error=False, result_action="return_value")
+
+
+def objects(s3: Any, folder: str = "some") -> dict[str, bytes]:
+    """Return the bytes of all objects below a folder of the bucket."""
+    inside = pyarrow.fs.FileSelector(f"{BUCKET}/{folder}", allow_not_found=True, recursive=True)
+    found = {}
+    for info in s3.get_file_info(inside):
+        if info.type == pyarrow.fs.FileType.File:
+            with s3.open_input_file(info.path) as file:
+                found[info.path.removeprefix(f"{BUCKET}/{folder}/")] = file.read()
+    return found
+
+
+def left(tmp_path: Path) -> list[Path]:
+    """Return the files that are left of work."""
+    return [each for each in (tmp_path / "cache").rglob("*") if each.is_file()]
+
+
+@pytest.mark.parametrize("name", ["c.parquet", "c"])
+def test_the_same_bytes_as_here(
+    name: str, url: str, s3: Any, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    laconic("compress", source, "-o", name, *SHARD)
+    laconic("compress", source, "-o", f"{url}/{name}", *SHARD)
+    assert f"{url}/{name}: " in capsys.readouterr().out
+    here = Path(name)
+    files = sorted(here.iterdir()) if here.is_dir() else [here]
+    assert len(files) > 2 or name != "c"
+    expected = {str(each): each.read_bytes() for each in files}
+    assert objects(s3) == expected
+    assert not left(tmp_path)
+    corpus, twin = Corpus.open(f"{url}/{name}"), Corpus.open(name)
+    assert corpus[7].text() == twin[7].text()
+    assert list(corpus.problems()) == []
+    opened = open_inputs([f"{url}/{name}"], ReadOptions())
+    assert opened.corpus is not None
+    laconic("info", f"{url}/{name}", "--json")
+    laconic("info", name, "--json")
+    there, told = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert there.pop("corpus") == f"{url}/{name}"
+    told.pop("corpus")
+    assert there == told
+    with pytest.raises(FileExistsError, match=f"{url}/{name} exists: choose another name, or us"):
+        laconic("compress", source, "-o", f"{url}/{name}", *SHARD)
+    laconic("compress", source, "-o", f"{url}/{name}", *SHARD, "--resume")
+    assert "is there already, and whole" in capsys.readouterr().err
+    short = tmp_path / "short.txt"
+    short.write_text("abab\n\n")
+    laconic("compress", short, "-o", f"{url}/{name}", "--force", "--on-error", "skip")
+    assert len(Corpus.open(f"{url}/{name}")) == 1  # no shard of the old one is left
+    assert b"the document is empty" in objects(s3)[f"{name}.rejects.jsonl"]
+
+
+def test_documents_and_corpus_in_s3(url: str, s3: Any, source: Path, tmp_path: Path) -> None:
+    S3Path(f"{url}/in.txt").put(source)
+    laconic("compress", f"{url}/in.txt", "-o", f"{url}/c.parquet", "--codec", "lzd")
+    laconic("expand", f"{url}/c.parquet", "-o", "back.txt")
+    assert (tmp_path / "back.txt").read_bytes() == source.read_bytes()
+    S3Path(f"{url}/in/a.txt").put(source)
+    with pytest.raises(FileExistsError, match=r"some/in holds the input .*/in/a\.txt: choose"):
+        laconic("compress", f"{url}/in/a.txt", "-o", f"{url}/in", "--force")
+
+
+def killed(words: list[str], now: Callable[[], bool]) -> bool:
+    """Run a command until `now`; return whether it was killed before its end."""
+    process = subprocess.Popen([sys.executable, "-m", "laconic", *words], stderr=subprocess.DEVNULL)
+    while process.poll() is None and not now():
+        time.sleep(0.002)
+    process.kill()
+    return process.wait() != 0
+
+
+@pytest.mark.parametrize("moment", ["shard", "upload"])
+@pytest.mark.parametrize("name", ["c.parquet", "c"])
+def test_killed_and_resumed(
+    name: str, moment: str, url: str, s3: Any, source: Path, tmp_path: Path
+) -> None:
+    laconic("compress", source, "-o", name, *SHARD)
+    work = tmp_path / f"cache/laconic/s3/{BUCKET}/some/{name}.partial"
+    words = ["compress", str(source), "-o", f"{url}/{name}", *SHARD]
+    made = {
+        "shard": lambda: (work / "shards/shard-00001.parquet").exists(),
+        "upload": lambda: (work / "merged.parquet").exists() or (work / "moved").exists(),
+    }
+    assert killed(words, made[moment])
+    assert work.exists()
+    if objects(s3):
+        with suppress(CorpusError):
+            assert len(Corpus.open(f"{url}/{name}")) == len(Corpus.open(name))
+    if not objects(s3):
+        with pytest.raises(FileExistsError, match="holds interrupted work: go on with --resume"):
+            laconic(*words)
+    laconic(*words, "--resume")
+    here = Path(name)
+    files = sorted(here.iterdir()) if here.is_dir() else [here]
+    assert objects(s3) == {str(each): each.read_bytes() for each in files}
+    assert not left(tmp_path)
+
+
+def test_a_folder_is_whole_or_refused(
+    url: str, s3: Any, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever upload or removal is the last, nobody takes some shards for all."""
+    laconic("compress", source, "-o", "c", *SHARD)
+    out = S3Path(f"{url}/c")
+    out.put(Path("c"))
+    shutil.copytree("c", "again")
+    seen: list[str] = []
+
+    def look(done: Callable[..., None]) -> Callable[..., None]:
+        def looking(path: S3Path, *words: Any, **options: Any) -> None:
+            done(path, *words, **options)
+            if str(path) == str(out):
+                return
+            try:
+                seen.append(str(len(Corpus.open(out))))
+            except (FileNotFoundError, CorpusError) as error:
+                seen.append(error.args[0] if not isinstance(error, CorpusError) else error.reason)
+
+        return looking
+
+    for name in ("put", "unlink"):
+        monkeypatch.setattr(S3Path, name, look(getattr(S3Path, name)))
+    move(Path("again"), out)
+    shards = len(os.listdir("c"))
+    missing = [f"{shards} shards were written, but {count} are here" for count in range(1, shards)]
+    gone = f"{out} does not exist"
+    assert seen == [*missing[::-1], gone, *missing, str(len(Corpus.open("c")))]
+
+
+def test_what_s3_refuses(url: str, s3: Any, source: Path) -> None:
+    for words, error, reason in (
+        (["s3://bucket"], InputError, "that is a bucket: name an object or a folder in it"),
+        (["gs://bucket/c"], InputError, "outputs are written to this machine"),
+        ([f"{url}/c.csv"], InputError, "a corpus is a .parquet file, or else a new folder"),
+    ):
+        with pytest.raises(error, match=reason):
+            laconic("compress", source, "-o", *words)
+    with pytest.raises(FileNotFoundError, match="there is no bucket 'nobody': make it first"):
+        laconic("compress", source, "-o", "s3://nobody/c.parquet", "--codec", "lzd")
+    with pytest.raises(FileNotFoundError, match=f"{url}/none does not exist"):
+        Corpus.open(f"{url}/none")
+    (Path("mine") / "sub").mkdir(parents=True)
+    Path("mine/thesis.doc").write_text("mine")
+    S3Path(f"{url}/home/thesis.doc").put(Path("mine/thesis.doc"))
+    with pytest.raises(FileExistsError, match="home is no corpus: remove it yourself"):
+        laconic("compress", source, "-o", f"{url}/home", "--force")
+    assert objects(s3) == {"home/thesis.doc": b"mine"}
