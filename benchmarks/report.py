@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks import model_report, ngrams_report, readers_report, stream_report
+from benchmarks import cluster_report, model_report, ngrams_report, readers_report, stream_report
 from benchmarks.command import ROOT, Figures, write_pages
 from benchmarks.pictures import COLOURS, OTHER, Bar, bars
 
@@ -218,6 +218,7 @@ def main() -> None:
             {
                 readers_report.MARKS: readers_report.section(*newest("readers")),
                 stream_report.MARKS: stream_report.section(*newest("stream")),
+                cluster_report.MARKS: cluster_report.section(*newest("cluster")),
             },
         ),
         "docs/model_speed.md": model_report.page(models),
