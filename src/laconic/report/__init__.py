@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from laconic.errors import InputError
 from laconic.files import check_output, write_text
 from laconic.report.facts import RunFacts
+from laconic.show import how_many
 
 if TYPE_CHECKING:
-    from laconic.show import how_many
-from laconic.training.run import Run
+    from laconic.training.run import Run
 
 __all__ = ["RunFacts", "facts_of", "write_report"]
 
