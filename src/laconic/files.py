@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, on this machine: nothing else renames, syncs or sweeps.
+"""Files that appear whole or not at all, here or in a store: nothing else renames or sweeps.
 
 What is written to `name` is made in a folder of its own beside it, `.name.partial`, which is
 removed in the end. Whatever fails in between, what was there before stays; what a killed process
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeAlias
 
 from laconic.errors import InputError, VersionError
@@ -34,19 +35,42 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 class Store(Protocol):
     """A place in a store of objects, which shows what is put there when all of it has arrived."""
 
+    @property
+    def name(self) -> str:
+        """The name of the file or folder."""
+        ...
+
+    def exists(self) -> bool:
+        """Return whether there is anything."""
+        ...
+
+    def is_dir(self) -> bool:
+        """Return whether it is a folder that holds anything."""
+        ...
+
+    def check_bucket(self) -> None:
+        """Raise FileNotFoundError if nothing can be put there."""
+        ...
+
     def put(self, new: Path) -> None:
         """Upload a file or a folder."""
         ...
 
 
 @contextmanager
-def whole(path: AnyPath) -> Iterator[Path]:
+def whole(path: AnyPath | Store) -> Iterator[Path]:
     """Give the place of a file or folder that gets the name `path` when the block is done.
 
     The place has the same name, so that libraries which go by the suffix do right. There is nothing
-    at it yet; its folder may hold other temporary files. Folders above `path` are made.
+    at it yet; its folder may hold other temporary files. Folders above `path` are made. What goes
+    to a store is made where temporary files are, and uploaded.
     Raises BlockingIOError while another process writes `path`, InputError if that is a URL.
     """
+    if not isinstance(path, str | os.PathLike):
+        with TemporaryDirectory(prefix="laconic-") as scratch:
+            yield Path(scratch, path.name)
+            path.put(Path(scratch, path.name))
+        return
     path = _named(local_path(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     with _work(path) as folder:
@@ -277,7 +301,7 @@ def local_path(path: AnyPath) -> Path:
 
 
 def check_output(
-    path: AnyPath,
+    path: AnyPath | Store,
     *,
     force: bool = False,
     makes_folders: bool = False,
@@ -288,13 +312,15 @@ def check_output(
     That is a URL, a folder, what exists, unless `force` replaces it, a name in a folder that does
     not exist, unless the command makes it, and one of the inputs.
     """
-    path = local_path(path)
+    path = local_path(path) if isinstance(path, str | os.PathLike) else path
     spare_inputs(path, inputs)
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder: choose another name, or remove it yourself")
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists: choose another name, or use --force")
-    if not makes_folders and not path.absolute().parent.is_dir():
+    if not isinstance(path, Path):
+        path.check_bucket()
+    elif not makes_folders and not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"{path.parent} does not exist: make the folder first")
 
 

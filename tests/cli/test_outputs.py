@@ -51,8 +51,8 @@ def laconic(command: str, place: str) -> None:
 def test_commands_refuse_urls(command: str, here: Path) -> None:
     before = sorted(here.iterdir())
     with pytest.raises(InputError, match=TOLD):
-        # Corpora may be in S3, but in no other store: see tests/engines/test_stores.py.
-        laconic(command, "gs://bucket/" if command == "compress" else "s3://bucket/")
+        # Corpora and predictions may be in S3, but in no other store: see test_stores.py.
+        laconic(command, "gs://bucket/" if command in ("compress", "predict") else "s3://bucket/")
     assert sorted(here.iterdir()) == before
 
 

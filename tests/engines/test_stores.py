@@ -200,3 +200,32 @@ def test_what_s3_refuses(url: str, s3: Any, source: Path) -> None:
     with pytest.raises(FileExistsError, match="home is no corpus: remove it yourself"):
         laconic("compress", source, "-o", f"{url}/home", "--force")
     assert objects(s3) == {"home/thesis.doc": b"mine"}
+
+
+def test_predictions_and_runs(url: str, s3: Any, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rows = [("spam and eggs " * 3, "a"), ("ham and rye " * 3, "b")] * 10
+    Path("in.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    laconic("compress", "in.csv", "-o", f"{url}/c.parquet", "--label", "label")
+    train = ["--model", "ngram", "--epochs", "1", "--device", "cpu", "--holdout", "0.2"]
+    laconic("train", f"{url}/c.parquet", "-o", "run", *train)
+    for each in Path("run").rglob("*"):
+        if each.is_file():
+            S3Path(f"{url}/{each}").put(each)
+    laconic("predict", "run", "in.csv", "-o", "p.csv", "--device", "cpu")
+    there = ["predict", f"{url}/run", f"{url}/c.parquet", "-o", f"{url}/p.csv", "--device", "cpu"]
+    laconic(*there)
+    texts = [line.split(",")[:2] for line in Path("p.csv").read_text().splitlines()]
+    told = objects(s3)["p.csv"].decode().splitlines()
+    assert [line.split(",")[:2] for line in told] == texts
+    assert len(told) == 21
+    with pytest.raises(FileExistsError, match=r"p\.csv exists: choose another name, or use --for"):
+        laconic(*there)
+    laconic(*there, "--force")
+    for words, reason in (
+        (["predict", f"{url}/none", "in.csv", "-o", "q.csv"], "some/none does not exist"),
+        (["predict", "run", "in.csv", "-o", "s3://nobody/p.csv"], "there is no bucket 'nobody'"),
+    ):
+        with pytest.raises(FileNotFoundError, match=reason):
+            laconic(*words)
+    assert not Path("q.csv").exists()

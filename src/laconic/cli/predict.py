@@ -8,7 +8,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from laconic.corpus.inputs import InputPart, Inputs
+    from laconic.formats.stores import Place
     from laconic.inference.predictor import Predictor
     from laconic.tasks import Task
 
@@ -58,7 +58,8 @@ def predict(
     Parameters
     ----------
     out
-        A .csv, .tsv, .jsonl or .parquet file, which appears when it is whole; -: CSV to stdout.
+        A .csv, .tsv, .jsonl or .parquet file, which appears when it is whole, here or in S3
+        (s3://bucket/name.csv); -: CSV to stdout.
     workers
         Threads that read and compress ahead.
     batch_size
@@ -72,7 +73,7 @@ def predict(
     for name, value, least in (("workers", workers, 0), ("batch-size", batch_size, 1)):
         if value < least:
             raise InputError(f"--{name} must be at least {least}, not {value}")
-    path = None if out == "-" else _checked_out(Path(out), force)
+    path = None if out == "-" else _checked_out(out, force)
     from laconic.inference.predictor import Predictor
 
     if cache is None:
@@ -82,7 +83,7 @@ def predict(
     _predict_all(predictor, open_inputs(inputs, reading), path, as_json)
 
 
-def _predict_all(predictor: Predictor, opened: Inputs, path: Path | None, as_json: bool) -> None:
+def _predict_all(predictor: Predictor, opened: Inputs, path: Place | None, as_json: bool) -> None:
     from laconic.formats.registry import format_of
     from laconic.formats.writing import write
 
@@ -110,9 +111,11 @@ def _on_gpu(device: str) -> bool:
     return torch.cuda.is_available() if device == "auto" else not device.startswith("cpu")
 
 
-def _checked_out(path: Path, force: bool) -> Path:
+def _checked_out(out: str, force: bool) -> Place:
     from laconic.formats.registry import format_of, formats_by_suffix
+    from laconic.formats.stores import place
 
+    path = place(out)
     format = format_of(path.name)
     if format is None or not format.tabular:
         known = ", ".join(suffix for suffix, one in formats_by_suffix().items() if one.tabular)
@@ -231,7 +234,7 @@ def _shown(value: Any) -> Any:
 
 
 def _report(
-    path: Path,
+    path: Place,
     count: int,
     seconds: float,
     tally: Counter[str],

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -119,6 +121,21 @@ class S3Path:
     def _info(self) -> pa.fs.FileInfo:
         return self._files.get_file_info(self._path)
 
+    def get(self, folder: Path, but: str) -> None:
+        """Download all files of a folder to a new one here, those in the subfolder `but` aside."""
+        inside = pa.fs.FileSelector(self._path, recursive=True, allow_not_found=True)
+        for info in self._files.get_file_info(inside):
+            relative = PurePosixPath(info.path).relative_to(self._path)
+            if info.type == pa.fs.FileType.File and relative.parts[0] != but:
+                to = folder / relative
+                to.parent.mkdir(parents=True, exist_ok=True)
+                pa.fs.copy_files(
+                    info.path,
+                    str(to),
+                    source_filesystem=self._files,
+                    destination_filesystem=pa.fs.LocalFileSystem(),
+                )
+
 
 Place: TypeAlias = Path | S3Path
 
@@ -129,3 +146,17 @@ def place(path: AnyPath | S3Path) -> Place:
         return path
     url = url_of(path)
     return S3Path(url) if url is not None and url.startswith("s3://") else Path(path)
+
+
+@contextmanager
+def fetched(folder: AnyPath, but: str) -> Iterator[Path]:
+    """Give a folder on this machine: a copy, without the subfolder `but`, of one in S3."""
+    at = place(folder)
+    if isinstance(at, Path):
+        yield at
+        return
+    if not at.is_dir():
+        raise FileNotFoundError(f"{at} does not exist, or is no folder")
+    with TemporaryDirectory(prefix="laconic-") as scratch:
+        at.get(Path(scratch, at.name), but)
+        yield Path(scratch, at.name)

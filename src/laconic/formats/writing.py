@@ -6,7 +6,6 @@ A file in one style throughout is written back byte for byte. Outputs appear whe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,9 +15,10 @@ from laconic.files import whole
 from laconic.formats.compression import compressor, split_suffix
 from laconic.formats.format import SOME_COLUMNS, Layout
 from laconic.formats.registry import MODULES, format_named, format_of
+from laconic.formats.stores import Place
 
 
-def layout_for(out: Path, layout: Layout) -> Layout:
+def layout_for(out: Place, layout: Layout) -> Layout:
     """Return the layout that `out`'s suffix asks for: the one given, where the formats agree.
 
     Every key is checked. Raises ValueError naming the key, or a column that the format lacks.
@@ -55,7 +55,7 @@ def layout_for(out: Path, layout: Layout) -> Layout:
     return {**result, "columns": columns, "text": text}
 
 
-def write(tables: Iterable[pa.Table], layout: Layout, out: Path) -> int:
+def write(tables: Iterable[pa.Table], layout: Layout, out: Place) -> int:
     """Write documents to `out`, compressed as its suffix says, and return how many.
 
     Streams: memory stays at a few tables. `out` appears when it is whole; a folder must not exist.

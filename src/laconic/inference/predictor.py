@@ -20,6 +20,7 @@ from laconic.codecs import Codec, compress_many
 from laconic.corpus import Corpus
 from laconic.corpus.documents import DocumentSource
 from laconic.errors import InputError
+from laconic.formats.stores import fetched
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.state_cache import CacheInfo, StateCache
 from laconic.nn import GrammarModel
@@ -93,12 +94,16 @@ class Predictor:
     def from_run(
         cls, folder: str | os.PathLike[str], device: str = "auto", **options: Any
     ) -> Predictor:
-        """Return the predictor of a run's best model; RunError says what is missing there."""
+        """Return the predictor of a run's best model; RunError says what is missing there.
+
+        The folder may be in S3.
+        """
         from laconic.training.run import Run
 
-        run = Run.open(folder)
-        options |= {"rulebook": run.rulebook}
-        return cls(run.model(), run.task, run.codec, run.alphabet, device, **options)
+        with fetched(folder, but="checkpoints") as here:
+            run = Run.open(here)
+            options |= {"rulebook": run.rulebook}
+            return cls(run.model(), run.task, run.codec, run.alphabet, device, **options)
 
     def outputs(self, documents: DocumentSource) -> Floats:
         """Return what the model gives, float32 [N, outputs]: scores, or standardised values.
