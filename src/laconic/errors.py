@@ -88,6 +88,10 @@ class MissingPackageError(LaconicError, ModuleNotFoundError):
     """A package that is needed for this, and not installed; names the extra that brings it."""
 
 
+class StoreError(LaconicError, OSError):
+    """A store of objects that refuses what should be put there, or cannot be reached."""
+
+
 class OutOfMemoryError(LaconicError, MemoryError):
     """Too little memory, with what would need less."""
 

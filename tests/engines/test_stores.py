@@ -18,7 +18,7 @@ from s3_server import BUCKET, s3_server
 from laconic import Corpus, CorpusError, samples
 from laconic.cli import app
 from laconic.corpus.inputs import open_inputs
-from laconic.errors import InputError
+from laconic.errors import InputError, StoreError
 from laconic.files import move
 from laconic.formats import ReadOptions
 from laconic.formats.stores import S3Path
@@ -182,7 +182,7 @@ def test_a_folder_is_whole_or_refused(
     assert seen == [*missing[::-1], gone, *missing, str(len(Corpus.open("c")))]
 
 
-def test_what_s3_refuses(url: str, s3: Any, source: Path) -> None:
+def test_what_s3_refuses(url: str, s3: Any, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for words, error, reason in (
         (["s3://bucket"], InputError, "that is a bucket: name an object or a folder in it"),
         (["gs://bucket/c"], InputError, "outputs are written to this machine"),
@@ -194,12 +194,15 @@ def test_what_s3_refuses(url: str, s3: Any, source: Path) -> None:
         laconic("compress", source, "-o", "s3://nobody/c.parquet", "--codec", "lzd")
     with pytest.raises(FileNotFoundError, match=f"{url}/none does not exist"):
         Corpus.open(f"{url}/none")
-    (Path("mine") / "sub").mkdir(parents=True)
+    Path("mine").mkdir()
     Path("mine/thesis.doc").write_text("mine")
     S3Path(f"{url}/home/thesis.doc").put(Path("mine/thesis.doc"))
     with pytest.raises(FileExistsError, match="home is no corpus: remove it yourself"):
         laconic("compress", source, "-o", f"{url}/home", "--force")
     assert objects(s3) == {"home/thesis.doc": b"mine"}
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(StoreError, match=f"{url}/c: cannot be found: .*; check the connection"):
+        laconic("compress", source, "-o", f"{url}/c")
 
 
 def test_predictions_and_runs(url: str, s3: Any, tmp_path: Path) -> None:
@@ -229,3 +232,33 @@ def test_predictions_and_runs(url: str, s3: Any, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match=reason):
             laconic(*words)
     assert not Path("q.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["c.parquet", "c"])
+def test_a_store_that_fails_costs_no_work(
+    name: str,
+    url: str,
+    s3: Any,
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["compress", source, "-o", f"{url}/{name}", *SHARD]
+    copy, failures = pyarrow.fs.copy_files, iter([False, True] if name == "c" else [True])
+
+    def refuse(*places: Any, **options: Any) -> None:
+        if next(failures, False):
+            raise OSError("AWS Error ACCESS_DENIED during PutObject operation")
+        copy(*places, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pyarrow.fs, "copy_files", refuse)
+        with pytest.raises(StoreError, match=rf"{url}/.*: .*ACCESS_DENIED.*; check the connection"):
+            laconic(*words)
+    assert "keeps what is done: go on with --resume" in capsys.readouterr().err
+    assert len(objects(s3)) == (name == "c")
+    laconic(*words, "--resume")
+    laconic("compress", source, "-o", name, *SHARD)
+    here = Path(name)
+    files = sorted(here.iterdir()) if here.is_dir() else [here]
+    assert objects(s3) == {str(each): each.read_bytes() for each in files}

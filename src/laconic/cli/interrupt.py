@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from laconic.errors import StoreError
+
 _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _signals: list[int] = []
 
@@ -32,11 +34,12 @@ def full_disk(error: BaseException) -> bool:
 
 @contextmanager
 def resumable(kept: Path) -> Iterator[None]:
-    """Say how to go on when a signal or a full disk stops the work, if `kept` holds any of it."""
+    """Say how to go on when a signal, a full disk or a store stops the work, if any is `kept`."""
     try:
         yield
     except BaseException as error:
-        stops = full_disk(error) or stopped() or isinstance(error, KeyboardInterrupt)
+        fails = full_disk(error) or isinstance(error, StoreError)
+        stops = fails or stopped() or isinstance(error, KeyboardInterrupt)
         if stops and kept.exists():
             print(f"laconic: {kept} keeps what is done: go on with --resume", file=sys.stderr)
         raise

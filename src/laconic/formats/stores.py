@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.fs
 
-from laconic.errors import InputError
+from laconic.errors import InputError, StoreError
 from laconic.files import AnyPath, url_of
 from laconic.formats.sources import filesystem_of
 
@@ -69,7 +69,9 @@ class S3Path:
     def iterdir(self) -> Iterator[S3Path]:
         """Yield what is in a folder, in order."""
         inside = pa.fs.FileSelector(self._path, allow_not_found=True)
-        for path in sorted(info.path for info in self._files.get_file_info(inside)):
+        with self._errors("listed"):
+            found = self._files.get_file_info(inside)
+        for path in sorted(info.path for info in found):
             yield S3Path(f"{self._url}/{PurePosixPath(path).name}")
 
     def glob(self, pattern: str) -> Iterator[S3Path]:
@@ -96,7 +98,9 @@ class S3Path:
     def check_bucket(self) -> None:
         """Raise FileNotFoundError if there is no such bucket: none is made by the way."""
         bucket = self._path.partition("/")[0]
-        if self._files.get_file_info(bucket).type == pa.fs.FileType.NotFound:
+        with self._errors("found"):
+            found = self._files.get_file_info(bucket).type
+        if found == pa.fs.FileType.NotFound:
             raise FileNotFoundError(f"{self}: there is no bucket {bucket!r}: make it first")
 
     def put(self, new: Path) -> None:
@@ -113,13 +117,24 @@ class S3Path:
         if self.is_dir():
             raise FileExistsError(f"{self} is a folder: choose another name, or remove it yourself")
         here = pa.fs.LocalFileSystem()
-        pa.fs.copy_files(
-            str(new), self._path, source_filesystem=here, destination_filesystem=self._files
-        )
+        with self._errors("written"):
+            pa.fs.copy_files(
+                str(new), self._path, source_filesystem=here, destination_filesystem=self._files
+            )
 
     @property
     def _info(self) -> pa.fs.FileInfo:
-        return self._files.get_file_info(self._path)
+        with self._errors("found"):
+            return self._files.get_file_info(self._path)
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Let what the store says come with the URL and the cure."""
+        try:
+            yield
+        except OSError as error:
+            reason = f"cannot be {what}: {error}; check the connection, and your rights there"
+            raise StoreError(reason, file=str(self)) from error
 
     def get(self, folder: Path, but: str) -> None:
         """Download all files of a folder to a new one here, those in the subfolder `but` aside."""
