@@ -165,7 +165,7 @@ class Shard:
 def work_folder(out: Place) -> Path:
     """Return `<out>.partial`; for a corpus in a store it is here, where caches are."""
     here = _made_here(out)
-    return here.absolute().with_name(here.name + PARTIAL)
+    return here.with_name(here.name + PARTIAL)
 
 
 def _made_here(out: Place) -> Path:
@@ -188,7 +188,7 @@ class UnfinishedCorpus:
         self._here = _made_here(out)
         self.out: Place = self._here if isinstance(out, Path) else out
         self.folder = work_folder(out)
-        self.place = Workplace(self.folder, level, portions > 1)
+        self.place = Workplace(self.folder.absolute(), level, portions > 1)
         self.done: dict[Key, Tally] = {}
         """What finished shards hold."""
         self._shards, self._unfinished = self.folder / "shards", self.folder / "unfinished.parquet"
@@ -272,7 +272,7 @@ class UnfinishedCorpus:
         """
         if self._compact and self.place.model is None:
             self._learn(model())
-        making = self._making / f"{time.time_ns():x}"
+        making = self._making.absolute() / f"{time.time_ns():x}"
         making.mkdir(parents=True)
         return self.place, making
 
