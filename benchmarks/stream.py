@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,14 +86,18 @@ def repeated(folder: Path, gigabytes: float) -> Figures:
 
 def watched(words: list[str]) -> Figures:
     """Run a command in a process of its own; return its time and memory, also by parts of it."""
-    started, seen = time.perf_counter(), []
+    started, seen, peak = time.perf_counter(), [], 0
     process = subprocess.Popen([sys.executable, "-m", "laconic", *words], cwd=ROOT)
-    page = os.sysconf("SC_PAGE_SIZE")
+    status_file = Path(f"/proc/{process.pid}/status")
     while True:
         done, status, usage = os.wait4(process.pid, os.WNOHANG)
         if done:
             break
-        seen.append(int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * page)
+        # What the system sums up at the end is at least what this process had when it forked.
+        told = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+) kB", status_file.read_text()))
+        if told:  # not of one that has just ended
+            seen.append(1024 * int(told["VmRSS"]))
+            peak = 1024 * int(told["VmHWM"])
         time.sleep(_EVERY)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -101,7 +106,7 @@ def watched(words: list[str]) -> Figures:
     return {
         "seconds": time.perf_counter() - started,
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
-        "peak_memory": 1024 * usage.ru_maxrss,
+        "peak_memory": peak,
         "peaks_of_quarters": [max(seen[a:b], default=0) for a, b in pairwise(cuts)],
     }
 

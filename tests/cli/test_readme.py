@@ -47,8 +47,8 @@ def test_demo_has_a_row_for_every_sample_and_codec() -> None:
         assert float(rules) == 0.0 if codec == "none" else float(rules) > 60
         assert 0 < float(sequence) <= 800
     trained = {line.split()[0]: line.split() for line in lines if line.endswith(" MB")}
-    assert {"repair", "none"} <= set(trained)
-    assert all(0 <= float(trained[codec][1]) <= 100 for codec in ("repair", "none"))
+    assert {"grammars", "letters", "ngrams"} <= set(trained)
+    assert all(0 <= float(trained[name][1]) <= 100 for name in ("grammars", "letters"))
     page = (ROOT / "build/demo-quick/report.html").read_text()
     assert page.count("<svg") >= 2
 

@@ -374,7 +374,7 @@ def test_rows_are_for_what_two_documents_have(texts: list[str], codec: CodecName
         with pytest.MonkeyPatch.context() as patched:
             if one_by_one:
                 patched.setattr("laconic.ngrams.hashed._PORTION", 1)
-            shared = _shared_buckets(dataset, NgramPlacer(3, buckets))
+            shared = _shared_buckets([dataset.grammars], NgramPlacer(3, buckets))
             assert set(np.flatnonzero(shared).tolist()) == wanted
 
 
