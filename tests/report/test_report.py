@@ -516,7 +516,7 @@ def test_in_a_browser(browser: Any, tmp_path: Path, width: int, count: int) -> N
         if message["method"] == "Network.requestWillBeSent"
     ]
     # The browser's own first page may still be asking for parts of itself.
-    assert {url for url in asked if not url.startswith(("data:", "chrome:"))} <= {
+    assert {url for url in asked if not url.startswith(("data:", "chrome"))} <= {
         (tmp_path / "report.html").as_uri()
     }
 
