@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import signal
@@ -68,7 +69,14 @@ def main() -> None:
     try:
         app()
     except BaseException as error:
-        _end(error)
+        if not isinstance(error, SystemExit) or error.code:
+            _end(error)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        # Threads by which torch's processes talk now and then abort one that winds down, and
+        # torchrun then stops the others, which may still be writing.
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _end(error: BaseException) -> NoReturn:
