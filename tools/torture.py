@@ -105,20 +105,20 @@ PARTS = {
     "kill": Part(
         "`compress` killed, gone on with: the bytes of a run that nobody disturbed",
         500,
-        30,
+        26,
         lambda seed: _killed(kill.campaign(15, seed, megabytes=9, shard=1)),
     ),
     "kill_training": Part(
         "`train` killed, gone on with: the same weights, optimizer and metrics",
         200,
-        14,
-        lambda seed: _killed(kill_training.campaign(12, seed, *SMALL)),
+        33,
+        lambda seed: _killed(kill_training.campaign(6, seed, *SMALL)),
     ),
     "kill_torchrun": Part(
         "one of two ranks killed under torchrun, gone on with: the same again",
         50,
-        8,
-        lambda seed: _killed(kill_training.campaign(6, seed, *SMALL, minutes=("0",), processes=2)),
+        9,
+        lambda seed: _killed(kill_training.campaign(4, seed, *SMALL, minutes=("0",), processes=2)),
     ),
     "race": Part(
         "two processes that write the same: one does, the other says who is there; never a mixture",
