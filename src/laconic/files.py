@@ -57,6 +57,11 @@ class Store(Protocol):
         ...
 
 
+def caches() -> Path:
+    """Return the folder of what can be made again at any time."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "laconic")
+
+
 @contextmanager
 def whole(path: AnyPath | Store) -> Iterator[Path]:
     """Give the place of a file or folder that gets the name `path` when the block is done.
