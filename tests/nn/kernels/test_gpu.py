@@ -153,10 +153,10 @@ def test_models_read_as_without_kernels(name: str, direction: str, width: int) -
         assert error(one, other.double()) < 2 * BACK
 
 
-def test_graphs_and_autocast() -> None:
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_graphs_and_autocast(name: str) -> None:
     torch.manual_seed(2)
-    model: Any = sequence_model("lstm", 16, 200).cuda()
-    model.kernels = True
+    model: Any = sequence_model(name, 16, 200).cuda()
     lengths = torch.tensor([12, 3, 0, 7] * 40, device="cuda")
     x = torch.randn(160, 12, 16, device="cuda", requires_grad=True)
     mask = torch.arange(12, device="cuda") < lengths[:, None]

@@ -15,6 +15,8 @@ def obstacle(reader: nn.Module | None, x: Tensor) -> str | None:
         return "they are for LSTM and GRU"
     if x.dtype == torch.float64:
         return "they are for float32 and shorter numbers"
+    if not torch.backends.cudnn.allow_tf32:
+        return "they round products, which torch.backends.cudnn.allow_tf32 = False forbids"
     if not x.numel():
         return "there is nothing to read"
     ways, gru = 1 + reader.bidirectional, isinstance(reader, nn.GRU)
@@ -44,16 +46,15 @@ def in_slots(reader: nn.RNNBase, way: str, size: int) -> tuple[Tensor, Tensor, T
     from_input, from_state, bias, other_bias = (
         weights.view(-1, width, *weights.shape[1:]) for weights in map(reader.get_parameter, names)
     )
-    from_input = from_input[..., :size]
+    from_input, biases = from_input[..., :size], bias + other_bias
     if isinstance(reader, nn.GRU):
         # The new state is made of two parts, one of which the reset gate opens.
         from_input = F.pad(from_input, (0, 0, 0, 0, 0, 1))
         from_state = torch.cat([F.pad(from_state[:2], (0, 0, 0, 0, 0, 1)), from_state[2:]])
-        bias, other_bias = F.pad(bias, (0, 0, 0, 1)), F.pad(other_bias, (0, 0, 0, 1))
-        other_bias = other_bias[[0, 1, 3, 2]]
+        biases = torch.cat([biases[:2], bias[2:], other_bias[2:]])
     more = -width % 8
     return (
         F.pad(from_input.transpose(0, 1), (0, 0, 0, 0, 0, more)),
-        F.pad((bias + other_bias).t(), (0, 0, 0, more)),
+        F.pad(biases.t(), (0, 0, 0, more)),
         F.pad(from_state.transpose(0, 1), (0, more, 0, 0, 0, more)),
     )
