@@ -21,16 +21,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import change
-import corrupt
-import full_disk
-import fuzz
-import kill
-import kill_training
-import race
 from disturb import Report
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -63,13 +57,21 @@ class Part:
     run: Callable[[int], Turn]
 
 
+# Tools are loaded by who runs them: processes of limited memory start from this file, and where
+# torch knows CUDA, it takes more than they may.
+
+
 def _fuzz(seed: int) -> Turn:
+    import fuzz
+
     report = fuzz.campaign(seed, cases=50_000)
     found = [f"case {first}, {n} like it: {told}" for told, (first, n) in report.findings.items()]
     return Turn(report.cases, findings=found)
 
 
 def _corrupt(seed: int) -> Turn:
+    import corrupt
+
     report = corrupt.campaign(seed, copies=500)
     counts = sum(report.outcomes.values(), Counter())
     return Turn(report.copies, counts, report.findings)
@@ -80,9 +82,27 @@ def _killed(report: Report) -> Turn:
     return Turn(kills, report.counts, report.findings)
 
 
-def _times(times: int, campaign: Callable[[int, int], Report]) -> Callable[[int], Turn]:
+def _kill(seed: int) -> Turn:
+    import kill
+
+    return _killed(kill.campaign(15, seed, megabytes=9, shard=1))
+
+
+def _kill_training(seed: int) -> Turn:
+    import kill_training
+
+    return _killed(kill_training.campaign(6, seed, *SMALL))
+
+
+def _kill_torchrun(seed: int) -> Turn:
+    import kill_training
+
+    return _killed(kill_training.campaign(4, seed, *SMALL, minutes=("0",), processes=2))
+
+
+def _times(tool: str, times: int) -> Callable[[int], Turn]:
     def run(seed: int) -> Turn:
-        report = campaign(times, seed)
+        report = import_module(tool).campaign(times, seed)
         return Turn(times, report.counts, report.findings)
 
     return run
@@ -106,37 +126,44 @@ PARTS = {
         "`compress` killed, gone on with: the bytes of a run that nobody disturbed",
         500,
         26,
-        lambda seed: _killed(kill.campaign(15, seed, megabytes=9, shard=1)),
+        _kill,
     ),
     "kill_training": Part(
         "`train` killed, gone on with: the same weights, optimizer and metrics",
         200,
         33,
-        lambda seed: _killed(kill_training.campaign(6, seed, *SMALL)),
+        _kill_training,
     ),
     "kill_torchrun": Part(
         "one of two ranks killed under torchrun, gone on with: the same again",
         50,
         9,
-        lambda seed: _killed(kill_training.campaign(4, seed, *SMALL, minutes=("0",), processes=2)),
+        _kill_torchrun,
     ),
     "race": Part(
         "two processes that write the same: one does, the other says who is there; never a mixture",
         200,
         12,
-        _times(18, race.campaign),
+        _times("race", 18),
     ),
     "full_disk": Part(
         "no room for files: one line with the cure, what was there stays; then, the same bytes",
         100,
         9,
-        _times(12, full_disk.campaign),
+        _times("full_disk", 12),
     ),
     "change": Part(
         "inputs that change while they are read: all old rows, all new ones, or an error in words",
         100,
         9,
-        _times(12, change.campaign),
+        _times("change", 12),
+    ),
+    "s3_faults": Part(
+        "S3 that drops connections, is busy, late or silent, and commands killed while they ask: "
+        "the same bytes, or one line with the cure and nothing half there; then, the same bytes",
+        100,
+        7,
+        _times("s3_faults", 16),
     ),
 }
 

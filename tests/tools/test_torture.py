@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,16 @@ sys.exit(torture.main())
     assert torture.alone("small", 3) == torture.Turn(2, Counter(fine=3), ["something"])
     with pytest.raises(RuntimeError, match=r"(?s)exit status 1: .*ZeroDivisionError"):
         torture.alone("small", 0)
+
+
+def test_tools_are_loaded_when_they_run() -> None:
+    """Processes that corrupt starts load this file, too: with torch they would lack memory."""
+    say = "import sys, torture; print(*sys.modules)"
+    command = [sys.executable, "-c", say]
+    done = subprocess.run(command, cwd=torture.SCRIPT.parent, stdout=subprocess.PIPE, text=True)
+    loaded = done.stdout.split()
+    assert "disturb" in loaded
+    assert not {"torch", "corrupt", "moto"} & set(loaded)
 
 
 def test_the_page_adds_up_what_was_kept(parts: dict[str, torture.Part]) -> None:

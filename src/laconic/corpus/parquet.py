@@ -31,6 +31,7 @@ from laconic.corpus.schema import (
     errors_in,
     stated_at_end,
 )
+from laconic.errors import StoreError
 from laconic.formats.stores import Place
 
 _CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"0" * 16
@@ -101,6 +102,8 @@ class CorpusFile:
                 footer, leaves = file.metadata, len(file.schema)
             row_counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
             columns = [footer.row_group(i).num_columns for i in range(footer.num_row_groups)]
+        except StoreError:
+            raise
         except OSError as error:
             raise CorpusError(f"cannot be read as Parquet: {_first_line(error)}") from None
         except (pa.ArrowException, ValueError, MemoryError) as error:
@@ -148,7 +151,7 @@ class CorpusFile:
             if self.stored.model and (wanted is None or "grammar" in wanted):
                 table = from_compact(table, self.stored, self.limit)
                 table = table.replace_schema_metadata(self.schema.metadata)
-        except CorpusError:
+        except (CorpusError, StoreError):
             raise
         except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
             if _state(self.path) != self._state:
@@ -182,6 +185,8 @@ def _for_arrow(path: Place) -> Any:
 def _state(path: Place) -> tuple[int, ...] | None:
     try:
         found = path.stat()
+    except StoreError:
+        raise
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
@@ -302,6 +307,8 @@ def _check_footer(path: Place) -> None:
     try:
         with path.open("rb") as file:
             _, footer, at = _footer(file)
+    except StoreError:
+        raise
     except OSError as error:
         raise CorpusError(f"cannot be read: {error.strerror or _first_line(error)}") from None
     if not footer:
