@@ -106,7 +106,9 @@ class CorpusFile:
             raise
         except OSError as error:
             raise CorpusError(f"cannot be read as Parquet: {_first_line(error)}") from None
-        except (pa.ArrowException, ValueError, MemoryError) as error:
+        except MemoryError as error:
+            raise CorpusError(_no_memory("its footer", error)) from None
+        except (pa.ArrowException, ValueError) as error:
             raise CorpusError(f"is not sound Parquet: {_first_line(error)}") from None
         if min(row_counts, default=0) < 0 or sum(row_counts) != footer.num_rows:
             raise CorpusError("is not sound Parquet: its counts of rows disagree")
@@ -153,7 +155,9 @@ class CorpusFile:
                 table = table.replace_schema_metadata(self.schema.metadata)
         except (CorpusError, StoreError):
             raise
-        except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
+        except MemoryError as error:
+            raise CorpusError(_no_memory(f"row group {number}", error)) from None
+        except (OSError, pa.ArrowException, ValueError) as error:
             if _state(self.path) != self._state:
                 raise CorpusError(_REPLACED) from None
             raise CorpusError(f"row group {number} is damaged: {_first_line(error)}") from None
@@ -195,6 +199,12 @@ def _state(path: Place) -> tuple[int, ...] | None:
 def _first_line(error: BaseException) -> str:
     lines = str(error).splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def _no_memory(what: str, error: MemoryError) -> str:
+    # What is damaged may ask for any number of bytes: nobody can tell that from too little memory.
+    why = f" ({_first_line(error)})" if str(error) else ""
+    return f"out of memory for {what}{why}: use a machine with more, or fetch the file again"
 
 
 class CorpusWriter:
