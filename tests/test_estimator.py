@@ -34,6 +34,7 @@ from laconic.nn import GrammarModel
 from laconic.training.settings import TrainingConfig
 
 TINY: dict[str, Any] = {
+    "model": "sequence",
     "embedding_size": 8,
     "width": 8,
     "max_epochs": 1,
@@ -117,7 +118,8 @@ def _cannot_hold(estimator: Any) -> dict[str, str]:
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [RowsClassifier(**TINY), RowsRegressor(**TINY)], expected_failed_checks=_cannot_hold
+    [RowsClassifier(device="cpu", random_state=0), RowsRegressor(**TINY)],
+    expected_failed_checks=_cannot_hold,
 )
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -519,7 +521,7 @@ def test_defaults_are_those_of_training() -> None:
     defaults = {field.name: field.default for field in fields(TrainingConfig)}
     for name, parameter in inspect.signature(GrammarClassifier).parameters.items():
         setting = "epochs" if name == "max_epochs" else name
-        if setting in defaults:
+        if setting in defaults and setting != "model":  # which is auto
             assert parameter.default == defaults[setting], name
 
 
@@ -565,5 +567,31 @@ def test_estimators_count(kind: str) -> None:
     np.testing.assert_allclose(scores, alone, atol=1e-6)
     again = pickle.loads(pickle.dumps(classifier))
     np.testing.assert_array_equal(again.predict_proba(texts), scores)
-    with pytest.raises(ValueError, match="model must be one of sequence, ngram, both"):
+    with pytest.raises(ValueError, match="model must be one of auto, sequence, ngram, both"):
         clone(classifier).set_params(model="bag").fit(texts, labels)
+
+
+def test_by_default_few_documents_are_counted() -> None:
+    texts, labels = farm(30)
+    said = io.StringIO()
+    with redirect_stdout(said):
+        classifier = GrammarClassifier(random_state=0, device="cpu", verbose=1).fit(texts, labels)
+    assert classifier.model_.config.model == "ngram"
+    assert (classifier.n_iter_, classifier.history_) == (0, [])
+    assert classifier.score(*farm(30, seed=1)) == 1
+    counted, read = said.getvalue().splitlines()
+    assert counted.startswith("counting   accuracy 100.00 % held out: n-grams of 1–")
+    assert "cannot show if it helps" in read
+    again = pickle.loads(pickle.dumps(classifier))
+    np.testing.assert_array_equal(again.predict_proba(texts), classifier.predict_proba(texts))
+    values = [float(len(text)) for text in texts]
+    regressor = GrammarRegressor(random_state=0, device="cpu").fit(texts, values)
+    assert regressor.score(texts, values) > 0.5
+    several = [[label == "moo", label != "quack"] for label in labels]
+    many = GrammarClassifier(random_state=0, device="cpu").fit(texts, np.array(several, int))
+    assert many.score(texts, np.array(several, int)) == 1
+
+
+def test_what_cannot_be_read_with_is_told_though_nothing_is_read() -> None:
+    with pytest.raises(ValueError, match="bach"):
+        GrammarClassifier(composer="bach").fit(*farm(6))

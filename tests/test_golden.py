@@ -41,6 +41,10 @@ ADDED: dict[str, Any] = {
     "residual_dropout": 0.1,
     "shared_rules": 0,
     "residual_rows": 0,
+    # What is counted, and how much it weighs, as if there had never been anything else.
+    "shared_ngrams": 0,
+    "ngram_counts": "log",
+    "minutes": None,
 }
 
 

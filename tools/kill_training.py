@@ -29,7 +29,8 @@ from laconic.training.run import Run
 
 DIFFERENT = ("seconds", "documents_per_s", "peak_memory_mb")  # from run to run
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "{processes}")
-SETTINGS = ["--embedding-size", "8", "--width", "8", "--batch-size", "16", "--seed", "3"]
+SETTINGS = ["--model", "sequence", "--embedding-size", "8", "--width", "8", "--batch-size", "16"]
+SETTINGS += ["--seed", "3"]
 
 
 def write_corpus(path: Path, documents: int) -> None:

@@ -28,18 +28,27 @@ from laconic import Corpus
 ROWS = 3000
 FINE = {"done", "NothingToDoError"}
 IN_USE = re.compile(r" is in use: process \d+ on .+ writes it; wait until that ends, or choose")
-SMALL = ["--embedding-size", "4", "--width", "4", "--epochs", "2", "--resume"]
+SMALL = [
+    "--model",
+    "sequence",
+    "--embedding-size",
+    "4",
+    "--width",
+    "4",
+    "--epochs",
+    "2",
+    "--resume",
+]
 Command: TypeAlias = list[str]
 
 # Loads what is heavy once; then two processes at a time run a command each, after a delay of each.
 CHILD = """
-import contextlib, importlib, json, os, sys, time
+import importlib, json, os, sys, time
 from laconic.cli import app
 
 rounds, modules = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 for module in modules:
-    with contextlib.suppress(ImportError):  # reports need what is not everywhere
-        importlib.import_module(module)
+    importlib.import_module(module)
 
 def run(words, delay, barrier):
     os.read(barrier, 1)

@@ -101,7 +101,7 @@ def _point(row: Row, device: torch.device, cache: Path, seconds: float, batches:
 def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batches: int) -> Figures:
     group, config = row.group, row.config(str(device))
     source, _ = corpora(row.dataset, row.method.codec, group.longest, cache, group.bpe_vocabulary)
-    training, _, task, _ = divide(source, None, None, config)
+    training, _, task, *_ = divide(source, None, None, config)
     alphabet, cuda = training.grammars.alphabet_size, device.type == "cuda"
     torch.manual_seed(config.seed)
     wanted = config.model_config(alphabet, task.outputs, task.name)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from numbers import Integral
-from typing import Any, Concatenate, ParamSpec, TypeAlias
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,7 @@ from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.rulebook import Rulebook
 from laconic.tasks import Class, Classification, Metric, Multilabel, Regression, Task
-from laconic.training.loop import train
+from laconic.training.auto import learn
 from laconic.training.progress import Progress
 from laconic.training.settings import TrainingConfig, TrainingSettings, resolve
 
@@ -56,6 +56,7 @@ class Parameters(TrainingSettings):
     alphabet: str | Alphabet = "bytes"
     rulebook: int | Rulebook | None = 4096
     max_epochs: int = TrainingConfig.epochs
+    model: Literal["auto", "sequence", "ngram", "both"] = "auto"
     settings: Mapping[str, Any] | None = None
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
@@ -174,12 +175,13 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
                 f"the grammars are over {grammars.alphabet_size} terminals, {alphabet!r} has "
                 f"{alphabet.size}; pass the alphabet they were compressed with"
             )
-        trained = train(
+        trained = learn(
             GrammarDataset(grammars, targets),
             self._config(task),
             task=task,
             weights=weights,
             progress=partial(_print, task.leading()[0]) if self.verbose else None,
+            say=print if self.verbose else None,
         )
         self.codec_, self.alphabet_, self.task_ = codec, alphabet, task
         self.rulebook_ = grammars.rulebook
@@ -202,7 +204,8 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         chosen = {name: getattr(self, name) for name in names} | {"epochs": self.max_epochs}
         if self.preset is not None:
             # A preset gives way to what was chosen, and a default was not.
-            chosen = {k: v for k, v in chosen.items() if v != getattr(TrainingConfig, k)}
+            defaults = {"epochs": TrainingConfig.epochs, **vars(Parameters())}
+            chosen = {k: v for k, v in chosen.items() if v != defaults[k]}
         chosen = {k: v.item() if isinstance(v, np.generic) else v for k, v in chosen.items()}
         if isinstance(self.random_state, Integral):
             chosen["seed"] = int(self.random_state)

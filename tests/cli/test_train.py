@@ -21,6 +21,7 @@ from laconic.errors import InputError
 from laconic.training.run import Run
 
 SMALL = ["--embedding-size", "8", "--width", "8", "--epochs", "2", "--batch-size", "16"]
+READS = ["--model", "sequence", *SMALL]
 
 
 def laconic(*words: str | Path) -> None:
@@ -43,13 +44,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, part in {"train": sample.train, "test": sample.test}.items():
         texts = [text[:100] for text in part.documents[:80]]
         Corpus.from_documents(texts, part.labels[:80]).write(folder / f"{name}.parquet")
-    laconic("train", folder / "train.parquet", "-o", folder / "run", *SMALL)
+    laconic("train", folder / "train.parquet", "-o", folder / "run", *READS)
     return folder
 
 
 def test_train(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "runs/x"
-    laconic("train", folder / "train.parquet", "-o", out, *SMALL)
+    laconic("train", folder / "train.parquet", "-o", out, *READS)
     said, progress = capsys.readouterr()
     lines = said.splitlines()
     assert re.fullmatch(r"classification: \d classes, 80 documents", lines[0])
@@ -238,7 +239,7 @@ def test_labels_are_no_commands_of_a_terminal(
 ) -> None:
     corpus, run = tmp_path / "c.parquet", tmp_path / "run"
     Corpus.from_documents(["abab", "baba"] * 9, ["a", "\x1b[31mred\x07"] * 9).write(corpus)
-    laconic("train", corpus, "-o", run, *SMALL)
+    laconic("train", corpus, "-o", run, *READS)
     laconic("info", corpus)
     laconic("evaluate", run, corpus)
     laconic("predict", run, corpus, "-o", tmp_path / "p.csv")
@@ -288,3 +289,42 @@ def test_findings_are_reported(monkeypatch: pytest.MonkeyPatch, folder: Path) ->
     report = kill_training.campaign(times=1, seed=1, documents=2, epochs=1, minutes=("0",))
     assert any(finding.endswith("metrics is another") for finding in report.findings)
     assert any(finding.endswith("model.partial is left over") for finding in report.findings)
+
+
+def test_raw_files_by_default_are_counted_and_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a CSV to a model, its score and a prediction, with defaults only."""
+    sample = samples.load("kjv")
+    for name, part in {"train": sample.train, "test": sample.test}.items():
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            rows = list(zip(part.documents, part.labels, strict=True))[::16]
+            csv.writer(file).writerows(
+                [("passage", "part"), *((text[:300], label) for text, label in rows)]
+            )
+    out, flags = tmp_path / "run", ["--text", "passage", "--label", "part"]
+    laconic("train", tmp_path / "train.csv", "-o", out, *flags)
+    told = capsys.readouterr().out
+    assert "counting   accuracy" in told
+    assert "reading    left out: 24 held-out documents cannot show if it helps" in told
+    assert f"{out}: counting, accuracy" in told
+    run = Run.open(out)
+    assert (run.config.preset, run.config.model, run.rulebook is None) == ("auto", "auto", False)
+    # Columns are those of the training, if nothing else is said.
+    laconic("evaluate", out, tmp_path / "test.csv", "--json")
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["documents"] == 30
+    assert figures["accuracy"] > 2 * figures["majority"]
+    laconic("predict", out, tmp_path / "test.csv", "-o", tmp_path / "p.csv", "--text", "passage")
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 31
+    assert "counting" in (out / "report.html").read_text()
+
+
+def test_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (tmp_path / "in.csv").open("w") as file:
+        file.write("text,label,user\n")
+        file.writelines(f"{'ab' if k % 2 else 'cd'} {k},{k % 2},u{k % 5}\n" for k in range(60))
+    laconic("train", tmp_path / "in.csv", "-o", tmp_path / "run", "--group", "user")
+    assert Run.open(tmp_path / "run").about["corpus"]["validation"] == 12
+    with pytest.raises(ValueError, match="no column 'usr'"):
+        laconic("train", tmp_path / "in.csv", "-o", tmp_path / "other", "--group", "usr")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from murmur3 import murmur3
 from strategies import RANDOMS, chain, codec_options, document, doubling, renamed, valid_grammar
 
-from laconic import Grammar, Grammars, compress, compress_many, oracle, samples
+from laconic import Grammar, Grammars, Rulebook, compress, compress_many, oracle, samples
 from laconic.forest import plant
 from laconic.ngrams import HASHES, Counts, Letters, count_hashed, count_phrases
 from laconic.ngrams.hashed import CountedText, HashedCounter, portions
@@ -250,3 +250,26 @@ def test_portions_are_all_documents_in_order(monkeypatch: pytest.MonkeyPatch) ->
     lengths = np.diff(grammars.sequence_offsets)
     assert all(lengths[part].sum() < 30 + lengths[part].max() for part in parts)
     assert list(portions(grammars, rows[:0])) == []
+
+
+def test_runs_of_shared_symbols() -> None:
+    texts = ["the hen and the hen", "then the hens", "", "a hen a hen a hen"]
+    book = Rulebook.learn(texts, 8)
+    grammars = compress_many(texts, rulebook=book)
+    assert len(grammars.rules), "private rules are looked through"
+    counted = HashedCounter(2, 2, 1 << 20, shared=2)
+    counts = counted.count(grammars)
+    plain = rows(HashedCounter(2, 2, 1 << 20).count(grammars))
+    for text, found, before in zip(texts, rows(counts), plain, strict=True):
+        symbols = book.parse([text])[0].tolist()
+        runs = Counter(
+            book.text(symbols[i]) + (book.text(symbols[i + 1]) if n == 2 else "")
+            for n in (1, 2)
+            for i in range(len(symbols) + 1 - n)
+        )
+        over = {k: v for k, v in found.items() if k >= counted.first_shared}
+        assert {k: v for k, v in found.items() if k not in over} == before
+        names = counted.named(compress_many([text], rulebook=book), list(over))
+        told = {bytes(each.terminals).decode(): each.count for [each] in names.values()}
+        assert told == runs
+        assert {k: each.count for k, [each] in names.items()} == over

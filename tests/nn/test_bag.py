@@ -179,3 +179,15 @@ def test_a_file_that_would_count_wrongly_is_refused(
     state[name][place] = value
     with pytest.raises(ModelError, match=told):
         NgramBag(columns=4, rows=3, outputs=2).load_state_dict(state)
+
+
+def test_shared_symbols_have_a_norm_of_their_own_and_counts_may_be_plain() -> None:
+    bag = Bag(torch.tensor([0, 0, 0]), torch.tensor([0, 1, 2]), torch.tensor([3.0, 4.0, 2.0]))
+    for logarithmic, wanted in ((False, [0.6, 0.8, 1.0]), (True, None)):
+        model = NgramBag(4, 4, 1, first_shared=2, logarithmic=logarithmic)
+        model.learn(torch.ones(4, dtype=torch.int64), documents=1)
+        weights = model.weights(bag, model.rows(bag), 1)
+        if wanted is None:
+            logs = 1 + torch.tensor([3.0, 4.0]).log()
+            wanted = [*(logs / logs.norm()).tolist(), 1.0]
+        np.testing.assert_allclose(weights.numpy(), wanted, rtol=1e-6)

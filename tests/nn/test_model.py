@@ -485,7 +485,7 @@ def test_batches_without_what_is_counted_are_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"model": "bag"}, "model must be one of sequence, ngram, both, not 'bag'"),
+        ({"model": "bag"}, "model must be one of auto, sequence, ngram, both, not 'bag'"),
         ({"ngrams": 0}, "ngrams must be an integer from 1 to 64"),
         ({"ngrams": 65}, "ngrams must be an integer from 1 to 64"),
         ({"phrases": -1}, "phrases must be an integer from 0 to 64"),

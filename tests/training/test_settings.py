@@ -64,7 +64,7 @@ def test_settings_that_cannot_be(given: dict[str, Any], told: str) -> None:
 def test_presets_that_cannot_be() -> None:
     with pytest.raises(ConfigError, match=r"no preset 'papertext'; .*did you mean 'paper-text'"):
         resolve("papertext", {})
-    with pytest.raises(ConfigError, match="no preset 3; there are fast, accurate"):
+    with pytest.raises(ConfigError, match="no preset 3; there are auto, fast, accurate"):
         resolve(3, {})  # type: ignore[arg-type]
 
 

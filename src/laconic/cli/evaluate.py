@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from laconic.cli.flags import Device, Json, MaybeOut, RunFolder
+from laconic.cli.flags import Device, InputPaths, Json, Label, MaybeOut, Reading, RunFolder
+from laconic.cli.inputs import ReadingFlags, labelled_corpus
 from laconic.errors import InputError, visible
 from laconic.files import check_output, write_json
 from laconic.show import how_many
@@ -19,17 +20,21 @@ _WIDEST = 12  # classes of a confusion matrix that is printed
 
 def evaluate(
     run: RunFolder,
-    corpus: Path,
+    inputs: InputPaths,
     /,
     *,
     out: MaybeOut = None,
+    reading: Reading = None,
+    label: Label = None,
     batch_size: int | None = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Evaluate a trained model on a corpus with labels.
+    """Evaluate a trained model on documents with labels: a corpus, or raw files of any format.
 
     laconic evaluate runs/reviews test.parquet
+
+    laconic evaluate runs/reviews test.csv --text text --label stars
 
     laconic evaluate runs/reviews test.parquet --json -o metrics.json
 
@@ -38,8 +43,6 @@ def evaluate(
 
     Parameters
     ----------
-    corpus
-        What laconic compress wrote, with labels, and compressed as in training.
     out
         A .json file for all figures.
     batch_size
@@ -48,7 +51,7 @@ def evaluate(
     """
     if out is not None:
         check_output(out, force=True, makes_folders=True)
-    figures, metrics = _figures(run, corpus, batch_size, device)
+    figures, metrics = _figures(run, inputs, reading, label, batch_size, device)
     if out is not None:
         write_json(out, figures)
     if as_json:
@@ -58,16 +61,21 @@ def evaluate(
 
 
 def _figures(
-    folder: Path, path: Path, batch_size: int | None, device: str
+    folder: Path,
+    inputs: list[str],
+    reading: ReadingFlags | None,
+    label: str | None,
+    batch_size: int | None,
+    device: str,
 ) -> tuple[dict[str, Any], Sequence[Metric]]:
-    from laconic.corpus import Corpus
     from laconic.training.accelerator import accelerator_for
     from laconic.training.holdout import labelled_dataset, targets_of
     from laconic.training.run import Run
     from laconic.training.streaming import with_stream
     from laconic.training.validation import forward_pass
 
-    run, corpus = Run.open(folder), Corpus.open(path)
+    run, path = Run.open(folder), ", ".join(inputs)
+    corpus = labelled_corpus(inputs, reading, label, run)
     config = replace(run.config, device=device, trackers=(), stream=None)
     if batch_size is not None:
         config = replace(config, batch_size=batch_size)

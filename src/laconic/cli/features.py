@@ -146,11 +146,11 @@ def features(
     with InputProgress(opened) as progress:
         blocks = progress.watch(_blocks(vectorizer, opened, held))
         if names is None:
-            written = write_matrix(blocks, *kind, out, compress, force)
+            written = write_matrix(blocks, *kind, out, compress)
         else:
-            with whole(names, force) as temporary:
+            with whole(names) as temporary:
                 save_vectorizer(vectorizer, temporary)
-                written = write_matrix(blocks, *kind, out, compress, force)
+                written = write_matrix(blocks, *kind, out, compress)
     _report(out, names, written, time.perf_counter() - started, as_json)
 
 

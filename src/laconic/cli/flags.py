@@ -27,4 +27,8 @@ RunFolder: TypeAlias = Annotated[Path, Parameter(help="The folder that laconic t
 InputPaths: TypeAlias = Annotated[
     list[str], Parameter(negative="", help="Files, globs, folders or URLs, or one corpus.")
 ]
+Label: TypeAlias = Annotated[
+    str | None,
+    Parameter(help="Of raw files, the column of the labels, by name or by position from 0."),
+]
 Reading: TypeAlias = Annotated[ReadingFlags | None, Parameter(name="*")]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
@@ -11,10 +11,13 @@ from laconic.errors import InputError
 from laconic.formats.registry import FormatName
 
 if TYPE_CHECKING:
+    from laconic.corpus import Corpus
     from laconic.corpus.inputs import Inputs
     from laconic.formats import ReadOptions
+    from laconic.training.run import Run
 
 _PART_BYTES = 1 << 20  # of text that are read at a time
+_RULES = 4096  # that documents share, as in estimators
 _ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
 
 
@@ -60,6 +63,40 @@ def open_inputs(inputs: list[str], reading: ReadingFlags | None) -> Inputs:
     from laconic.corpus import inputs as corpus_inputs
 
     return corpus_inputs.open_inputs(inputs, (reading or ReadingFlags()).options())
+
+
+def labelled_corpus(
+    inputs: list[str],
+    reading: ReadingFlags | None,
+    label: str | None,
+    like: Run | Corpus | None = None,
+) -> Corpus:
+    """Return the corpus that was given, or one in memory of raw files, whose labels are a column.
+
+    It is compressed as `like` was, or else under a rulebook of its own. The column is by default
+    that of `like`, or "label".
+    """
+    from laconic.codecs import Codec
+    from laconic.corpus import Corpus
+    from laconic.corpus import inputs as corpus_inputs
+    from laconic.rulebook import Rulebook
+
+    names: dict[str, Any] = {}
+    if like is not None:
+        about: Any = like.about  # of a run, JSON
+        names = about.get("corpus", {}) if isinstance(about, dict) else asdict(about)
+    options = (reading or ReadingFlags()).options()
+    text = names.get("text") if options.text is None else options.text
+    label = label or names.get("label") or "label"
+    options = replace(options, text=text, label=column(label))
+    opened = corpus_inputs.open_inputs(inputs, options)
+    if opened.corpus is not None or opened.documents is None:
+        return cast(Corpus, opened.corpus)
+    if like is not None:
+        return Corpus.from_raw(opened.documents, like.codec, like.alphabet, like.rulebook)
+    book = Rulebook.learn(opened.texts(), _RULES)
+    again = corpus_inputs.open_inputs(inputs, options)
+    return Corpus.from_raw(cast(Any, again.documents), Codec(), rulebook=book or None)
 
 
 def column(name: str | None) -> str | int | None:

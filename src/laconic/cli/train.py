@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 from cyclopts import Parameter
 
-from laconic.cli.flags import Json, Out, Switch
+from laconic.cli.flags import InputPaths, Json, Label, Out, Reading, Switch
+from laconic.cli.inputs import labelled_corpus
 from laconic.cli.interrupt import resumable
 from laconic.cli.progress import Bar
+from laconic.errors import InputError
 from laconic.files import local_path
 from laconic.show import how_many
 from laconic.training.settings import TrainingConfig, read_toml, resolve
 
 if TYPE_CHECKING:
+    from laconic.corpus import Corpus
     from laconic.tasks import Metric, Task
     from laconic.training.loop import Trained
     from laconic.training.progress import Progress
@@ -44,19 +47,24 @@ else:
 
 
 def train(
-    corpus: Path,
+    inputs: InputPaths,
     /,
     *,
     out: Out,
-    valid: Path | None = None,
+    reading: Reading = None,
+    label: Label = None,
+    valid: str | None = None,
+    group: str | None = None,
     config: Path | None = None,
     resume: Switch = False,
     settings: Annotated[Flags | None, Parameter(name="*")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a model on a corpus; it reads the grammars, nothing is expanded.
+    """Train a model on a corpus, or on raw files; it reads the grammars, nothing is expanded.
 
-    laconic train reviews.parquet -o runs/reviews
+    laconic train reviews.csv -o runs/reviews --text text --label stars
+
+    laconic train reviews.parquet -o runs/reviews --minutes 10
 
     laconic train reviews.parquet -o runs/counted --model ngram --ngrams 6
 
@@ -64,40 +72,45 @@ def train(
 
     torchrun --nproc-per-node 8 -m laconic train corpus/ -o runs/many
 
-    The labels are the corpus's. A part of the documents, or --valid, tells which epoch is best. The
-    folder gets the settings, the best model, a line of figures for each epoch in metrics.jsonl,
+    By default, n-grams are counted, which takes seconds, and what they say is blended with what a
+    model reads, as time allows; held-out documents decide all of it. With --preset or --model, what
+    they say is trained: a part of the documents, or --valid, tells which epoch is best. The folder
+    gets the settings, the best model, a line of figures for each epoch in metrics.jsonl,
     checkpoints and report.html.
 
     Parameters
     ----------
-    corpus
-        What laconic compress wrote, with labels.
     out
         A new folder for the run.
     valid
-        A corpus that validates, instead of a part of the other.
+        Documents that validate, instead of a part of the others.
+    group
+        A column: documents of the same value either all train or all validate.
     config
         A TOML file of settings, named as the flags below with _ for -; flags win.
     resume
         Go on with what was interrupted, also in the middle of an epoch.
 
     """
-    from laconic.corpus import Corpus
-
     local_path(out)
     with resumable(out / "checkpoints"):
         given = read_toml(config) if config else {}
         chosen = vars(settings) if settings is not None else {}
         given |= {name: value for name, value in chosen.items() if value is not None}
+        if not given.keys() & {"preset", "model"}:
+            given["preset"] = "auto"
         settled = resolve(given.get("preset"), given)  # what is wrong there is told at once
-        data, validation = Corpus.open(corpus), Corpus.open(valid) if valid else None
+        data = labelled_corpus(inputs, reading, label)
+        validation = labelled_corpus([valid], reading, label, data) if valid else None
+        groups = None if group is None else _groups(data, group)
         from laconic.tasks import task_of
-        from laconic.training.loop import train as run_training
+        from laconic.training.auto import learn
         from laconic.training.run import Run
 
         if resume and (out / "config.json").exists():
             # What is not said again is as it was.
             before = Run.open(out).config
+            given = {name: value for name, value in given.items() if value != "auto"}
             settled = TrainingConfig.from_json(before.to_json() | given)
         command = shlex.join(["laconic", *sys.argv[1:]])
         quiet = as_json or not _main_process()
@@ -105,19 +118,32 @@ def train(
         if not quiet:
             print(f"{_learned(task)}, {how_many(len(data), 'document')}", flush=True)
         with nullcontext() if quiet else Bar("MofNCompleteColumn") as bar:
-            trained = run_training(
+            trained = learn(
                 data,
                 settled,
                 out,
                 task=task,
                 valid=validation,
+                groups=groups,
                 resume=resume,
                 progress=None if bar is None else _Shown(bar, task.leading()[0]),
-                notes={"command": command, "corpus": {"path": str(corpus)}},
+                notes={"command": command, "corpus": _told(inputs, data)},
+                say=None if bar is None else bar.print,
             )
         _leave_processes()
         if _main_process():
             _say(out, trained, _write_report(out), as_json)
+
+
+def _groups(data: Corpus, name: str) -> list[Any]:
+    if name not in data.columns:
+        raise InputError(f"no column {name!r}; choose --group from: {', '.join(data.columns)}")
+    return list(data.column(name).to_pylist())
+
+
+def _told(inputs: list[str], data: Corpus) -> dict[str, Any]:
+    """Return what a run keeps of where its documents came from."""
+    return {"path": " ".join(inputs), "text": data.about.text, "label": data.about.label}
 
 
 def _main_process() -> bool:
@@ -165,8 +191,9 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool) -> Non
         for each in trained.task.leading()
         if valid.get(each.name) is not None
     ]
+    what = "counting" if not trained.best_epoch else f"epoch {trained.best_epoch} is the best"
     print(
-        f"{', '.join([f'{out}: epoch {trained.best_epoch} is the best', *scores])}; "
+        f"{', '.join([f'{out}: {what}', *scores])}; "
         f"{trained.seconds:.1f} s, {trained.peak_memory:,.0f} MB"
     )
     print(f"  model      {out / 'model'}")

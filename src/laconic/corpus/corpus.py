@@ -31,7 +31,7 @@ from laconic.corpus.schema import (
 from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
 from laconic.errors import InputError, NoDocumentError
 from laconic.files import whole
-from laconic.formats import ReadOptions, at_its_row, read_table
+from laconic.formats import RawDocuments, ReadOptions, at_its_row, read_table
 from laconic.formats.stores import S3Path, place
 from laconic.grammar import Grammar, Grammars
 from laconic.rulebook import Rulebook
@@ -134,7 +134,19 @@ class Corpus:
         text that is missing, empty or outside the alphabet.
         """
         documents = read_table(source, ReadOptions(text=text, label=label))
-        codec, alphabet = as_codec(codec, options), alphabet_of(alphabet, rulebook)
+        return cls.from_raw(documents, as_codec(codec, options), alphabet, rulebook, threads)
+
+    @classmethod
+    def from_raw(
+        cls,
+        documents: RawDocuments,
+        codec: Codec,
+        alphabet: str | Alphabet | None = None,
+        rulebook: Rulebook | None = None,
+        threads: int | None = None,
+    ) -> Corpus:
+        """Return the corpus, in memory, of what laconic.formats reads; raises as from_table."""
+        alphabet = alphabet_of(alphabet, rulebook)
         names = documents.text, documents.label, documents.layout
         about = About(codec, alphabet, *names, rulebook=rulebook)
         tables = []

@@ -146,6 +146,13 @@ class Grammars:
         bits: Int64s = (2 * rules + symbols) * width
         return bits
 
+    @property
+    def over_shared(self) -> Grammars:
+        """The same documents, in which symbols of the rulebook are taken for terminals."""
+        if self.rulebook is None:
+            return self
+        return trusted_grammars(self.rulebook.size, *self._arrays)
+
     def take(self, rows: npt.ArrayLike) -> Grammars:
         """Return a copy of some documents, integers [K], in that order; -1 is the last.
 

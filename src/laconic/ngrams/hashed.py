@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from laconic import _core
 from laconic.arrays import Int64s
-from laconic.grammar import Grammars, trusted_grammars
+from laconic.grammar import Grammars, trusted_grammar, trusted_grammars
 from laconic.ngrams import Counts, count_hashed, count_phrases, learn
 from laconic.ngrams.spelling import Letters
 
@@ -36,7 +36,8 @@ class HashedCounter:
     """Counts n-grams of 1 to `ngrams` terminals and longer phrases, in hashed columns.
 
     Phrases are runs of up to `phrases` neighbouring symbols that stand for more terminals than the
-    n-grams have. Each of the two kinds has `buckets` columns.
+    n-grams have. With `shared`, n-grams of 1 to so many symbols of the rulebook are counted, too:
+    of whole and half words, where terminals are letters. Each kind has `buckets` columns.
 
     >>> from laconic import compress_many
     >>> counts = HashedCounter(ngrams=2, phrases=2, buckets=1000).count(compress_many(["abcabc"]))
@@ -47,11 +48,22 @@ class HashedCounter:
     ngrams: int
     phrases: int
     buckets: int
+    shared: int = 0
 
     @property
     def columns(self) -> int:
         """The number of columns."""
-        return self.buckets * (2 if self.phrases else 1)
+        return self.buckets * (1 + bool(self.phrases) + bool(self.shared))
+
+    @property
+    def first_shared(self) -> int:
+        """The first column of the rulebook's symbols, which come last."""
+        return self.columns - self.buckets if self.shared else self.columns
+
+    @property
+    def _of_shared(self) -> HashedCounter:
+        """What counts symbols of the rulebook: they are terminals to it."""
+        return HashedCounter(self.shared, 0, self.buckets)
 
     def count(self, grammars: Grammars, threads: int | None = None) -> Counts:
         """Return the counts of documents; O(ngrams * (rules + symbols)) and more for phrases."""
@@ -59,12 +71,15 @@ class HashedCounter:
         ngrams = count_hashed(
             grammars, letters, 1, self.ngrams, self.buckets, alternate_sign=False, threads=threads
         )
-        if not self.phrases:
-            return ngrams
-        phrases = count_phrases(
-            grammars, self.phrases, self.buckets, *self._phrase_lengths, threads
-        )
-        return _side_by_side(ngrams, phrases)
+        if self.phrases:
+            phrases = count_phrases(
+                grammars, self.phrases, self.buckets, *self._phrase_lengths, threads
+            )
+            ngrams = _side_by_side(ngrams, phrases)
+        if self.shared:
+            over = self._of_shared.count(grammars.over_shared, threads)
+            ngrams = _side_by_side(ngrams, over)
+        return ngrams
 
     @property
     def _phrase_lengths(self) -> tuple[int, int]:
@@ -90,6 +105,11 @@ class HashedCounter:
         if self.phrases:
             for column, name in self._named_phrases(grammars, wanted - self.buckets):
                 found.setdefault(column + self.buckets, []).append(name)
+        if self.shared:
+            over = self._of_shared.named(grammars.over_shared, wanted - self.first_shared)
+            for column, names in over.items():
+                told = [_expanded(name, grammars) for name in names]
+                found.setdefault(column + self.first_shared, []).extend(told)
         for names in found.values():
             names.sort(key=lambda name: (-name.count, name.terminals))
         return found
@@ -130,6 +150,14 @@ class HashedCounter:
         for k, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
             terminals = tuple(found.terminals[begin:end].tolist())
             yield int(found.columns[k]), CountedText(terminals, int(found.occurrences[k]))
+
+
+def _expanded(name: CountedText, grammars: Grammars) -> CountedText:
+    """Return a run of shared symbols with the terminals that they stand for."""
+    symbols = np.array(name.terminals, np.int32)
+    no_rules = np.zeros((0, 2), np.int32)
+    run = trusted_grammar(grammars.alphabet_size, no_rules, symbols, grammars.rulebook)
+    return CountedText(tuple(run.expand().tolist()), name.count)
 
 
 class _Laid(Protocol):

@@ -14,9 +14,10 @@ from laconic.nn.weighted_sums import weighted_sums
 class NgramBag(nn.Module):
     """Scores of documents as a sum over their n-grams: one learned number for each and output.
 
-    An n-gram that occurs c times weighs (1 + log c) * idf, a document's weights are divided by
-    their Euclidean norm, as in TF-IDF. Of the hashed `columns`, `rows` have numbers; `learn` says
-    which, and before it is called none has.
+    An n-gram that occurs c times weighs (1 + log c) * idf, or c * idf if not `logarithmic`; a
+    document's weights are divided by their Euclidean norm, as in TF-IDF, those from the column
+    `first_shared` on by their own: they are few, and would drown. Of the hashed `columns`, `rows`
+    have numbers; `learn` says which, and before it is called none has.
 
     >>> bag = NgramBag(columns=4, rows=3, outputs=1)
     >>> bag.learn(torch.tensor([2, 2, 0, 2]), documents=2)
@@ -35,8 +36,19 @@ class NgramBag(nn.Module):
     idf: Tensor
     """float32 [1 + rows], 0 for row 0, so that it never counts."""
 
-    def __init__(self, columns: int, rows: int, outputs: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        columns: int,
+        rows: int,
+        outputs: int,
+        dropout: float = 0.0,
+        *,
+        first_shared: int | None = None,
+        logarithmic: bool = True,
+    ) -> None:
         super().__init__()
+        self.first_shared = columns if first_shared is None else first_shared
+        self.logarithmic = logarithmic
         self.table = nn.Parameter(torch.zeros(1 + rows, outputs))
         self.bias = nn.Parameter(torch.zeros(outputs))
         self.dropout = nn.Dropout(dropout)
@@ -77,11 +89,12 @@ class NgramBag(nn.Module):
     def weights(self, bag: Bag, rows: Tensor, documents: int) -> Tensor:
         """Return the weight of every entry, float [K]; 0 for what counts 0 or has no row."""
         counts = bag.counts.to(self.idf.dtype).clamp(min=1)
-        known = (1 + counts.log()) * self.idf.index_select(0, rows)
+        known = (1 + counts.log() if self.logarithmic else counts) * self.idf.index_select(0, rows)
         known = known.masked_fill(bag.counts == 0, 0)
-        squares = known.new_zeros(documents).index_add(0, bag.documents, known.square())
+        owners = bag.documents + documents * (bag.buckets >= self.first_shared)
+        squares = known.new_zeros(2 * documents).index_add(0, owners, known.square())
         norms = squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
-        shares = known / norms.index_select(0, bag.documents)
+        shares = known / norms.index_select(0, owners)
         return shares.to(self.table.dtype)
 
 

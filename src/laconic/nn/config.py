@@ -80,13 +80,21 @@ class ModelSettings:
     local_buckets: int = setting(1 << 18, "Rows of the table of those, which are hashed.", 1, _MOST)
     local_size: int = setting(64, "Size of their vectors.", 1, _MOST)
     local_dropout: float = setting(0.5, "Share of them left out while training.", 0, below=1)
-    model: Literal["sequence", "ngram", "both"] = setting(
-        "sequence", "sequence reads symbols, ngram counts n-grams and phrases, both adds the two."
+    model: Literal["auto", "sequence", "ngram", "both"] = setting(
+        "sequence",
+        "sequence reads symbols, ngram counts n-grams and phrases, both adds the two; auto: "
+        "training finds out.",
     )
     ngrams: int = setting(5, "Letters of the longest n-grams that are counted.", 1, 64)
     phrases: int = setting(4, "Symbols of the longest phrases that are counted; 0: none.", 0, 64)
+    shared_ngrams: int = setting(
+        0, "Symbols of the rulebook in the longest runs of them that are counted; 0: none.", 0, 64
+    )
     ngram_buckets: int = setting(
-        1 << 20, "Columns that n-grams are hashed to, and as many phrases.", 1, _MOST
+        1 << 20, "Columns that n-grams are hashed to; as many phrases and runs.", 1, _MOST
+    )
+    ngram_counts: Literal["log", "plain"] = setting(
+        "log", "How much what is counted often weighs: 1 + log of how often, or how often."
     )
     ngram_dropout: float = setting(
         0.0, "Share of a document's n-grams left out while training.", 0, below=1
@@ -104,7 +112,7 @@ class ModelSettings:
 
         counts = self.model != "sequence"
         used = {
-            "ngrams": counts,
+            "ngrams": counts,  # of letters, and of shared symbols
             "phrases": counts and self.phrases > 0,
             "in_place": self.reads_sequences and self.local_ngrams > 0,
             "identity": self.reads_sequences and self.identity_buckets > 0,
@@ -135,6 +143,7 @@ class ModelConfig(ModelSettings):
     `model` "sequence" is all that; "ngram" is a linear model of n-grams of up to `ngrams` letters
     and of phrases (runs of up to `phrases` symbols, 0: none) instead, in `ngram_buckets` hashed
     columns each, of which a share `ngram_dropout` is left out in training; "both" adds the two.
+    With `shared_ngrams`, n-grams of so many symbols of the rulebook are counted, too.
     `ngram_rows` of the columns are learned: as many as there are in the training's documents.
 
     >>> ModelConfig(alphabet_size=4, outputs=2, composer="dual_gru").width
@@ -158,11 +167,13 @@ class ModelConfig(ModelSettings):
         tables = {
             "residual_rows": self.shared_rules,
             "local_rows": self.local_buckets,
-            "ngram_rows": 2 * self.ngram_buckets,
+            "ngram_rows": (2 + bool(self.shared_ngrams)) * self.ngram_buckets,
         }
         for name, most in tables.items():
             if (rows := getattr(self, name) or 0) > most:
                 raise ModelError(f"{name} must be an integer from 0 to {most}, not {rows}")
+        if self.model == "auto":
+            raise ModelError('model "auto" is for laconic.training.auto, which makes one of these')
         if self.task not in TASKS:
             raise ModelError(f"task must be one of {', '.join(TASKS)}, not {self.task!r}")
         if self.pooling == "last" and self.direction == "backward":
@@ -180,7 +191,7 @@ class ModelConfig(ModelSettings):
             return None
         from laconic.ngrams.hashed import HashedCounter
 
-        return HashedCounter(self.ngrams, self.phrases, self.ngram_buckets)
+        return HashedCounter(self.ngrams, self.phrases, self.ngram_buckets, self.shared_ngrams)
 
     @property
     def in_place(self) -> NgramPlacer | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from laconic.report import figures, outcome, tables
+from laconic.report import figures, outcome, tables, views
 from laconic.report.facts import RunFacts, mapping, metrics_of, real, tasks_of
 from laconic.report.markup import Html, document, element
 from laconic.report.numbers import count, duration, megabytes, score_of
@@ -17,6 +17,7 @@ def page(runs: Sequence[RunFacts], title: str | None = None) -> str:
     heading = title or _title(runs)
     sections = {
         "summary": ("Summary", tables.summary(runs)),
+        "views": ("Counting and reading", views.views(runs)),
         "curves": ("Training", _training(runs)),
         "outcome": ("What it gets right and wrong", outcome.outcomes(runs)),
         "corpus": ("Corpus", tables.corpus(runs)),

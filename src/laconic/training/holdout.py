@@ -23,6 +23,8 @@ class Divided(NamedTuple):
     task: Task
     rows: Int64s
     """Of the source, that train."""
+    groups: Int64s | None = None
+    """Of those that train, by number, if there are groups."""
 
 
 def divide(
@@ -31,21 +33,27 @@ def divide(
     task: Task | None,
     config: TrainingConfig,
     watch: Watch | None = None,
+    groups: npt.ArrayLike | None = None,
 ) -> Divided:
     """Hold out documents of the source, unless `valid` has others that validate.
 
-    `watch` is as in StoredGrammars.
+    `watch` is as in StoredGrammars. Documents of one group, of `groups` [N], stay together.
     """
     buffer = config.buffer_bytes
     dataset, task = labelled_dataset(source, task, config.task, buffer, watch)
+    together = None if groups is None else _numbered(groups, len(dataset))
     if valid is not None:
         validation, _ = labelled_dataset(valid, task, config.task, buffer, watch)
         if validation.grammars.alphabet_size != dataset.grammars.alphabet_size:
             raise LabelError("the validation's alphabet is not the training's; compress it alike")
-        return Divided(dataset, validation, task, np.arange(len(dataset)))
-    rows, rest = split(task, targets_of(dataset), config.holdout, config.seed)
+        return Divided(dataset, validation, task, np.arange(len(dataset)), together)
+    if together is None:
+        rows, rest = split(task, targets_of(dataset), config.holdout, config.seed)
+    else:
+        rows, rest = split_groups(together, config.holdout, config.seed)
+        together = together[rows]
     held_out = dataset.select(rest) if len(rest) else None
-    return Divided(dataset.select(rows), held_out, task, rows)
+    return Divided(dataset.select(rows), held_out, task, rows, together)
 
 
 def labelled_dataset(
@@ -77,6 +85,31 @@ def targets_of(dataset: GrammarDataset) -> npt.NDArray[Any]:
     if dataset.labels is None:
         raise LabelError("these documents have no labels; training and evaluation need them")
     return dataset.labels.numpy()
+
+
+def _numbered(groups: npt.ArrayLike, documents: int) -> Int64s:
+    """Return the group of each document as a number, int64 [N]."""
+    names = np.asarray(groups, object)
+    if names.shape != (documents,):
+        raise LabelError(f"groups of shape {list(names.shape)} for {documents} documents")
+    numbers: dict[object, int] = {}
+    return np.array([numbers.setdefault(str(name), len(numbers)) for name in names], np.int64)
+
+
+def split_groups(groups: Int64s, share: float, seed: int) -> tuple[Int64s, Int64s]:
+    """Return the rows that train and those that validate, whole groups in each, at random.
+
+    Those that validate are about the share of all, and fewer than all; LabelError if there is but
+    one group.
+    """
+    sizes = np.bincount(groups)
+    if len(sizes) < 2 and share > 0:
+        raise LabelError("all documents are of one group; some must train, and others validate")
+    order = np.random.default_rng([seed, 0x6409]).permutation(len(sizes))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    held = order[before < share * len(groups)][: len(sizes) - 1]
+    out = np.isin(groups, held)
+    return np.flatnonzero(~out), np.flatnonzero(out)
 
 
 def split(task: Task, targets: npt.NDArray[Any], share: float, seed: int) -> tuple[Int64s, Int64s]:

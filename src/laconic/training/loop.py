@@ -64,6 +64,7 @@ def train(
     task: Task | None = None,
     valid: Corpus | GrammarDataset | None = None,
     weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     notes: Mapping[str, Any] | None = None,
@@ -71,12 +72,12 @@ def train(
     """Train a model on a corpus, or on a dataset whose numbers `task` explains.
 
     `valid` chooses the best epoch, or else the share `holdout` of the source does. `weights` (float
-    [N]) are those of the source's documents. With `folder`, a run is written there (laconic.
-    training.run), to which `notes` are added; `resume` goes on with it. `progress` is called after
-    every step and epoch, and before, while documents are read; it may raise to stop. In several
-    processes (torchrun), each calls this; the gradient is that of the mean loss over the documents
-    of all. On the CPU, the same arguments and number of threads give the same weights, also after
-    interruptions. Torch's random state is left as it was.
+    [N]) are those of the source's documents; of `groups` [N], none both trains and validates. With
+    `folder`, a run is written there (laconic.training.run), to which `notes` are added; `resume`
+    goes on with it. `progress` is called after every step and epoch, and before, while documents
+    are read; it may raise to stop. In several processes (torchrun), each calls this; the gradient
+    is that of the mean loss over the documents of all. On the CPU, the same arguments and number of
+    threads give the same weights, also after interruptions. Torch's random state is left as it was.
 
     Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
@@ -96,7 +97,7 @@ def train(
         if progress:
             progress(Progress(0, config.epochs, done, total, None, 0.0))
 
-    training, validation, task, rows = divide(source, valid, task, config, reading)
+    training, validation, task, rows, _ = divide(source, valid, task, config, reading, groups)
     by_row = None if weights is None else _weights(weights, source)[rows]
     del rows
     with (
@@ -109,7 +110,7 @@ def train(
         size = training.grammars.alphabet_size
         wanted = config.model_config(size, task.outputs, task.name)
         model = new_model(wanted, training, reading).to(device)
-        model.compile_cell, model.kernels = config.compile, config.kernels
+        model.compile_cell = config.compile
         optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own
         training = training.changed(
@@ -151,6 +152,7 @@ def train(
             source, training, validation, task, model, optimizer, resume, notes or {}
         )
         if recorder.finished:
+            recorder.restore_best(model)
             return _finished(recorder, model, task, began, device)
         for epoch in range(at.epoch, config.epochs):
             if _out_of_patience(config, at):
@@ -190,7 +192,6 @@ def train(
                 "seconds": at.seconds + time.perf_counter() - started,
                 "documents_per_s": (at.documents - known) / trained_for,
                 "peak_memory_mb": peak_memory_mb(device),
-                "read_by": model.read_by,
             }
             at = _after_epoch(at, task, figures)
             recorder.end_epoch(at, line, model, optimizer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from laconic.grammar import Grammars
 from laconic.ngrams.hashed import HashedCounter, portions
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.nn import GrammarModel, ModelConfig
+from laconic.nn.bag import NgramBag
 from laconic.rulebook import Rulebook
 from laconic.training.settings import TrainingConfig
 
@@ -51,6 +53,14 @@ def new_model(
         model.residuals.learn(torch.from_numpy(known))
     if model.local is not None and shared is not None:
         model.local.learn(torch.from_numpy(shared))
+    return model
+
+
+def counting_model(config: ModelConfig, frequencies: Int64s, documents: int) -> GrammarModel:
+    """Return a new model that counts only, of n-grams by column: in how many documents each is."""
+    frequencies = np.where(frequencies < 2, 0, frequencies)
+    model = GrammarModel(replace(config, ngram_rows=int(np.count_nonzero(frequencies))))
+    cast(NgramBag, model.bag).learn(torch.from_numpy(frequencies), documents)
     return model
 
 

@@ -35,7 +35,7 @@ from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
 # These do not change what comes out.
-_FREE = {"checkpoint_minutes", "workers", "trackers"}
+_FREE = {"checkpoint_minutes", "minutes", "workers", "trackers"}
 
 
 class Recorder:
@@ -99,7 +99,6 @@ class Recorder:
         self._check_same(self._run, about["fingerprint"])
         if self._run.finished:
             self.history, self.finished = self._run.metrics(), True
-            model.load_state_dict(self._run.model().state_dict())
             return Position()
         return self._resume(self._run, model, optimizer)
 
@@ -182,15 +181,19 @@ class Recorder:
         In this order: after a kill, lines that the checkpoint does not know are cut off, and a
         model that it knows to be the best is written again.
         """
-        self._add(line)
+        self.add(line)
         self.save(at, model, optimizer)
         if at.best_epoch == at.epoch:
-            if self._run is None:
-                weights = model.state_dict().items()
-                self._best = {name: weight.detach().cpu().clone() for name, weight in weights}
-            elif self._main:
-                with self._full_disk():
-                    model.save_pretrained(self._run.folder / "model")
+            self.keep(model)
+
+    def keep(self, model: GrammarModel) -> None:
+        """Keep a model as the best so far."""
+        if self._run is None:
+            weights = model.state_dict().items()
+            self._best = {name: weight.detach().cpu().clone() for name, weight in weights}
+        elif self._main:
+            with self._full_disk():
+                model.save_pretrained(self._run.folder / "model")
         self._wait()
 
     def restore_best(self, model: GrammarModel) -> None:
@@ -200,12 +203,13 @@ class Recorder:
 
     def finish(self, line: dict[str, Any]) -> None:
         """Write the last line, which says that the run is finished."""
-        self._add(line)
+        self.add(line)
         for tracker in self._accelerator.trackers if self._config.trackers else ():
             tracker.finish()
         self._wait()
 
-    def _add(self, line: dict[str, Any]) -> None:
+    def add(self, line: dict[str, Any]) -> None:
+        """Write a line of metrics."""
         self.history.append(line)
         if self._run is not None and self._main:
             with self._full_disk():

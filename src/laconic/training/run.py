@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,12 @@ from laconic.training.settings import TrainingConfig
 
 _METRICS = "metrics.jsonl"
 _RULEBOOK = "rulebook.json"
-_OURS = {"config.json", "about.json", _RULEBOOK, "model", "checkpoints", _METRICS, "report.html"}
+READING = "reading"
+"""The folder within a run of model "auto" that is the run of its reading part."""
+_OURS = {
+    *("config.json", "about.json", _RULEBOOK, "model", "checkpoints", _METRICS, "report.html"),
+    READING,
+}
 
 
 class RunError(InputError):
@@ -50,6 +55,7 @@ class Run:
     - model/: the model of the best epoch, as GrammarModel.from_pretrained reads it
     - metrics.jsonl: a line for each epoch; the last one of a finished run has "done"
     - checkpoints/: where to go on
+    - reading/: of the model "auto", the run of the part that reads
     """
 
     folder: Path
@@ -183,5 +189,5 @@ def about_corpus(
     codec: Codec, alphabet: Alphabet, rulebook: Rulebook | None = None
 ) -> dict[str, Any]:
     """Return codec, alphabet and which rulebook as JSON, the way Run.open reads them."""
-    known = {"codec": codec.to_dict(), "alphabet": json.loads(alphabet.to_json())}
+    known = {"codec": asdict(codec), "alphabet": json.loads(alphabet.to_json())}
     return known if rulebook is None else known | {"rulebook": rulebook.fingerprint}

@@ -32,6 +32,9 @@ class TrainingSettings(ModelSettings):
     """The settings of a model and its training that estimators have as parameters, too."""
 
     preset: str | None = setting(None, f"{', '.join(PRESETS)}; flags win.")
+    minutes: float | None = setting(
+        None, "auto: time to train; default: about one on a CPU.", above=0, most=1e6
+    )
     view_loss: float = setting(
         1.0, "both: weight of the loss of each view alone; their sum's is 1.", 0, 1e3
     )
@@ -66,7 +69,6 @@ class TrainingSettings(ModelSettings):
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, …")
     workers: int = setting(0, "Processes that make batches.", 0, 1024)
     graphs: bool = setting(True, "CUDA graphs, where possible.")
-    kernels: bool = setting(True, "LSTM and GRU by kernels of our own, on GPUs that can.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,246 @@
+"""Automatic training: counting, in seconds; reading, as time allows; and a blend of the two.
+
+Both views are parts of one GrammarModel, which adds up what they say: the blend's factors go into
+their last layers, so that whatever takes a model takes this one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from accelerate import Accelerator
+
+from laconic.arrays import Int64s
+from laconic.batching import GrammarDataset
+from laconic.corpus import Corpus
+from laconic.nn import GrammarModel
+from laconic.nn.memory import peak_memory_mb
+from laconic.tasks import Task, summary
+from laconic.training.accelerator import accelerator_for
+from laconic.training.blend import Blend, blended
+from laconic.training.holdout import Divided, divide, targets_of
+from laconic.training.linear import LinearView, fit_linear
+from laconic.training.loop import Trained, train
+from laconic.training.new_model import new_optimizer
+from laconic.training.progress import Progress
+from laconic.training.recorder import Recorder
+from laconic.training.run import READING, Run
+from laconic.training.settings import TrainingConfig
+from laconic.training.sizing import Sized, sized_reading
+from laconic.training.streaming import with_stream
+from laconic.training.validation import forward_pass
+
+Say = Callable[[str], None]
+
+
+def learn(
+    source: Corpus | GrammarDataset,
+    config: TrainingConfig,
+    folder: Path | None = None,
+    *,
+    task: Task | None = None,
+    valid: Corpus | GrammarDataset | None = None,
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    notes: Mapping[str, Any] | None = None,
+    say: Say | None = None,
+) -> Trained:
+    """Train as `train` does or, where the settings' model is "auto", the best that time allows.
+
+    A linear model of n-grams is fitted at once; then a model that reads is trained in the time that
+    there is, in the run's folder `reading`; documents that are held out tell how much each may say,
+    and whether reading is worth it. `say` is told in a few lines what was done, and why. `groups`
+    [N] are documents' groups, of which none both trains and validates.
+    """
+    given: dict[str, Any] = {"valid": valid, "weights": weights, "groups": groups}
+    if config.model != "auto":
+        given |= {"task": task, "resume": resume, "progress": progress, "notes": notes}
+        return train(source, config, folder, **given)
+    began, accelerator = time.perf_counter(), accelerator_for(config, folder)
+    corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
+    config = with_stream(config, corpora, accelerator)
+    parts = divide(source, valid, task, config, groups=groups)
+    _check_settings(config, parts)
+    with Recorder(folder, config, accelerator) as recorder:
+        work = _Work(parts, config, accelerator, say or (lambda line: None), refit=valid is None)
+        counting = work.count(weights)
+        optimizer = new_optimizer(config, counting.model)
+        known = (parts.training, parts.validation, parts.task, counting.model, optimizer)
+        recorder.open(source, *known, resume, notes or {})
+        if recorder.finished and folder is not None:
+            model, line = Run.open(folder).model(), recorder.history[-1]
+        else:
+            inner = None if folder is None else folder / READING
+            size, read = work.size(began, inner if resume else None), None
+            if size.config is not None:
+                given |= {"task": parts.task, "resume": resume, "progress": progress}
+                read = train(source, size.config, inner, **given)
+            model, line = work.blend(counting, read, size)
+            for epoch in read.history[:-1] if read is not None else ():
+                recorder.add(epoch)
+            recorder.keep(model)
+            recorder.finish(line)
+        seconds, memory = time.perf_counter() - began, peak_memory_mb(accelerator.device)
+        history, best = recorder.history, line["best_epoch"]
+        return Trained(model.eval(), parts.task, history, best, seconds, memory)
+
+
+def _check_settings(config: TrainingConfig, parts: Divided) -> None:
+    """Raise ModelError for what no model can read with, also if nothing will be read."""
+    size, task = parts.training.grammars.alphabet_size, parts.task
+    with torch.device("meta"):
+        GrammarModel(replace(config, model="sequence").model_config(size, task.outputs, task.name))
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The documents, and what is done with them, in this order; `say` is told each step."""
+
+    parts: Divided
+    config: TrainingConfig
+    accelerator: Accelerator
+    say: Say
+    refit: bool
+
+    def count(self, weights: npt.ArrayLike | None) -> LinearView:
+        """Fit the linear view."""
+        parts, config = self.parts, self.config
+        by_row = None if weights is None else np.asarray(weights, np.float32)[parts.rows]
+        found = fit_linear(
+            parts.training,
+            parts.validation,
+            parts.task,
+            weights=self._balanced(by_row),
+            groups=parts.groups,
+            refit=self.refit,
+            seed=config.seed,
+            device=self.accelerator.device,
+        )
+        score = self._score(found.held_out, found.rows)
+        self.say(f"counting   {score}{found.features}")
+        return found
+
+    def _balanced(self, weights: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
+        """Return weights of documents, times those of their classes if these are wanted."""
+        if not (self.config.class_weights and self.parts.task.single):
+            return weights
+        targets = targets_of(self.parts.training)
+        counts = np.bincount(targets, minlength=self.parts.task.outputs)
+        by_class = (len(targets) / np.maximum(counts, 1) / len(counts)).astype(np.float32)
+        each: npt.NDArray[np.float32] = by_class[targets]
+        return each if weights is None else each * weights
+
+    def size(self, began: float, before: Path | None) -> Sized:
+        """Decide what to read with, and for how long; as before, if there is such a run."""
+        if before is not None and (before / "config.json").exists():
+            return Sized(Run.open(before).config, "")
+        size = sized_reading(self.parts, self.config, self.accelerator, began)
+        self.say(f"reading    {size.why}")
+        return size
+
+    def blend(
+        self, counting: LinearView, read: Trained | None, size: Sized
+    ) -> tuple[GrammarModel, dict[str, Any]]:
+        """Return the model that says what the views together say, and the last line of the run."""
+        task, validation = self.parts.task, self.parts.validation
+        told: dict[str, Any] = {
+            "counting": {
+                "features": str(counting.features),
+                "strength": counting.strength,
+                "documents": counting.documents,
+                "tried": counting.tried,
+                "valid": self._figures(counting.held_out, counting.rows),
+            },
+            "reading": {"why": size.why},
+        }
+        line: dict[str, Any] = {"done": True, "best_epoch": 0, "valid": None, "auto": told}
+        model, outputs = counting.model, counting.held_out
+        if read is not None and validation is not None:
+            forward = forward_pass(read.model, self.config, self.accelerator.num_processes)
+            said = forward.outputs(validation.select(counting.rows), self.accelerator)
+            targets = targets_of(validation)[counting.rows]
+            blend = blended(task, counting.held_out, said, targets)
+            model = together(counting.model, read.model, blend)
+            outputs = blend.counting * counting.held_out + blend.reading * said
+            line["best_epoch"] = read.best_epoch
+            told["reading"] |= {
+                "epochs": len(read.history) - 1,
+                "share": blend.share,
+                "valid": self._figures(said, counting.rows),
+            }
+            told["losses"] = blend.losses
+            self._say_of(said, blend)
+        line["valid"] = self._figures(outputs, counting.rows, whole=True)
+        return model, line
+
+    def _say_of(self, read: npt.NDArray[Any], blend: Blend) -> None:
+        task = self.parts.task
+        rows = np.arange(len(read))
+        decided = task.decide(read)
+        one = task.single and len(np.unique(decided)) == 1
+        if one:
+            only = task.classes[int(decided[0])]
+            self.say(
+                f"reading    gives every held-out document the class {only}: it learned nothing"
+            )
+        elif blend.losses["reading"] > blend.losses["counting"]:
+            self.say(f"reading    {self._score(read, rows)}by itself below counting")
+        if blend.share == 0:
+            self.say("blend      counting alone: reading adds nothing that held-out documents show")
+        elif blend.share == 1:
+            self.say("blend      reading alone: counting adds nothing")
+        else:
+            self.say(f"blend      {blend.share:.0%} reading, {1 - blend.share:.0%} counting")
+
+    def _figures(
+        self, outputs: npt.NDArray[Any], rows: Int64s, whole: bool = False
+    ) -> dict[str, Any] | None:
+        if self.parts.validation is None or not len(outputs):
+            return None
+        figures = self.parts.task.evaluate(outputs, targets_of(self.parts.validation)[rows])
+        return figures if whole else summary(figures)
+
+    def _score(self, outputs: npt.NDArray[Any], rows: Int64s) -> str:
+        """Return the headline of a view's figures, to be put before what it is."""
+        figures = self._figures(outputs, rows)
+        if figures is None:
+            return ""
+        leading = self.parts.task.leading()[0]
+        value = figures[leading.name]
+        return "" if value is None else f"{leading.spelled(value)} held out: "
+
+
+def together(counting: GrammarModel, reading: GrammarModel, blend: Blend) -> GrammarModel:
+    """Return the model that says what two others say, times their factors, added up.
+
+    A view whose factor is 0 is left out. The models given are not changed.
+    """
+    counts, reads = counting.config, reading.config
+    names = ("ngrams", "phrases", "shared_ngrams", "ngram_buckets", "ngram_counts", "ngram_rows")
+    counted = {name: getattr(counts, name) for name in names}
+    if not blend.reading:
+        config = counts
+    elif not blend.counting:
+        config = reads
+    else:
+        config = replace(reads, model="both", **counted)
+    model = GrammarModel(config)
+    weights = dict(model.state_dict())
+    for each, factor in ((reading, blend.reading), (counting, blend.counting)):
+        if factor:
+            weights |= {name: value.detach().cpu() for name, value in each.state_dict().items()}
+    for name, factor in (("head", blend.reading), ("bag", blend.counting)):
+        for part in ("weight", "table", "bias"):
+            if f"{name}.{part}" in weights and factor:
+                weights[f"{name}.{part}"] = weights[f"{name}.{part}"] * factor
+    model.load_state_dict(weights)
+    return model.eval()

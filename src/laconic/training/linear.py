@@ -1,0 +1,296 @@
+"""The linear view: what documents count, weighed by a convex fit, in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from laconic.arrays import Int64s
+from laconic.batching import GrammarDataset
+from laconic.batching.batch import Bag, bag_of
+from laconic.grammar import Grammars
+from laconic.ngrams.hashed import HashedCounter, portions
+from laconic.nn import GrammarModel, ModelConfig
+from laconic.nn.bag import NgramBag
+from laconic.tasks import Task
+from laconic.training.blend import scaled
+from laconic.training.convex import Fit, SparseRows, minimised
+from laconic.training.holdout import targets_of
+from laconic.training.new_model import counting_model
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+_BUCKETS = 12, 21  # powers of two: so many for few symbols, and for many
+_STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # what scikit-learn calls C; then those between
+_CLOSELY, _ROUGHLY = 1e-3, 1e-2  # how small gradients get, of what they were: rough fits compare
+_USUAL = 10.0  # where there are too few documents to tell
+_PATIENCE = 1  # strengths that are worse, after which weaker ones are not tried
+_FOLDS, _FEWEST = 5, 10
+_ENOUGH = 1000  # held-out documents that tell strengths and features apart
+_SAMPLE, _SAMPLE_SYMBOLS = 2000, 1 << 19  # documents from which features are chosen
+_MOST_SYMBOLS = 1 << 25  # of documents in the matrix, which takes some GB; of more, random ones
+
+
+class Features(NamedTuple):
+    """What is counted: n-grams of letters, runs of shared symbols, and how much counts weigh."""
+
+    ngrams: int
+    shared: int
+    counts: Literal["log", "plain"]
+
+    def __str__(self) -> str:
+        runs = f" and runs of 1–{self.shared} shared symbols" if self.shared else ""
+        return f"n-grams of 1–{self.ngrams} letters{runs}, {self.counts} counts"
+
+
+# On held-out parts of training sets of text, pinyin, traces and DNA, each was best somewhere.
+CANDIDATES = (
+    Features(5, 2, "log"),
+    Features(5, 4, "log"),
+    Features(7, 2, "log"),
+    Features(5, 0, "log"),
+    Features(6, 0, "plain"),
+)
+
+
+@dataclass(frozen=True)
+class LinearView:
+    """A linear model of counts, fitted: what was chosen, and how good that is on others."""
+
+    model: GrammarModel
+    """It counts only; on the CPU."""
+    features: Features
+    strength: float
+    held_out: Floats
+    """What the fit without them says of documents that validate, [N, outputs]."""
+    rows: Int64s
+    """Which documents of the validation these are: all, unless there are very many."""
+    tried: dict[str, float]
+    """The loss of each of the features that were tried, on held-out documents."""
+    documents: int
+    """That it learned from in the end."""
+
+
+def fit_linear(
+    training: GrammarDataset,
+    validation: GrammarDataset | None,
+    task: Task,
+    *,
+    weights: npt.NDArray[np.float32] | None = None,
+    groups: Int64s | None = None,
+    refit: bool = True,
+    seed: int = 0,
+    device: torch.device | str = "cpu",
+) -> LinearView:
+    """Return the linear model of the training's documents that is best on held-out ones.
+
+    A sample tells what to count; then held-out documents tell how strongly weights are kept small.
+    If few validate, parts of all take turns, in which documents of a group, `groups` int64 [N] of
+    the training, stay together. With `refit` the last fit learns from those that validate, too.
+    `weights`, float [N], are those of the training's documents.
+    """
+    rng = np.random.default_rng([seed, 0x11EA])
+    every = _Documents(
+        training,
+        training.select([]) if validation is None else validation,
+        np.ones(len(training), np.float32) if weights is None else weights,
+        np.arange(len(training)) if groups is None else groups,
+        np.arange(0 if validation is None else len(validation)),
+        refit,
+    )
+    sample = every.some(_SAMPLE / len(every), _SAMPLE_SYMBOLS / (1 + every.symbols), rng)
+    shared = training.grammars.rulebook is not None
+    kinds = [kind if shared else kind._replace(shared=0) for kind in CANDIDATES]
+    tried: dict[str, float] = {}
+    strengths: dict[Features, float] = {}
+    for kind in dict.fromkeys(kinds) if sample.splits(rng) else ():
+        splits = sample.splits(np.random.default_rng(seed))
+        path = _Matrix(sample, kind, task, device).path(splits, _STRENGTHS, _ROUGHLY)
+        found = min(path, key=lambda each: each.loss)
+        tried[str(kind)], strengths[kind] = found.loss, found.strength
+    best = min(kinds, key=lambda kind: tried.get(str(kind), 0.0))
+    about = strengths.get(best, _USUAL)
+    used = every.some(_MOST_SYMBOLS / (1 + every.symbols), 1.0, rng)
+    matrix = _Matrix(used, best, task, device)
+    near = tuple(about * 10 ** (k / 4) for k in (-3, -1, 1, 3))
+    path = matrix.path(used.splits(rng), near, _CLOSELY)
+    step = min(path, key=lambda each: each.loss) if path else None
+    rows = np.arange(len(used) if refit else len(used.training))
+    strength, start = (step.strength, step.fit) if step else (about, None)
+    model = matrix.model_of(matrix.fit(rows, strength, start))
+    held_out = step.held_out if step else np.zeros((0, task.outputs))
+    return LinearView(model, best, strength, held_out, used.valid_rows, tried, len(rows))
+
+
+@dataclass(frozen=True)
+class _Documents:
+    """Documents that train, and those that validate, perhaps none."""
+
+    training: GrammarDataset
+    validation: GrammarDataset
+    weights: npt.NDArray[np.float32]
+    groups: Int64s
+    valid_rows: Int64s
+    refit: bool
+
+    def __len__(self) -> int:
+        return len(self.training) + len(self.validation)
+
+    @property
+    def symbols(self) -> int:
+        """Rules and symbols of all."""
+        total = 0
+        for part in (self.training, self.validation):
+            grammars = part.grammars
+            sizes = np.diff(grammars.rule_offsets) + np.diff(grammars.sequence_offsets)
+            total += int(sizes[part.rows].sum())
+        return total
+
+    def some(self, share: float, other: float, rng: np.random.Generator) -> _Documents:
+        """Return the smaller share of the documents, at random."""
+        share = min(share, other)
+        if share >= 1:
+            return self
+        sizes = (len(self.training), len(self.validation))
+        train, valid = (np.sort(rng.permutation(n)[: -int(-n * share // 1)]) for n in sizes)
+        return _Documents(
+            self.training.select(train),
+            self.validation.select(valid),
+            self.weights[train],
+            self.groups[train],
+            self.valid_rows[valid],
+            self.refit,
+        )
+
+    def splits(self, rng: np.random.Generator) -> list[tuple[Int64s, Int64s]]:
+        """Return rows that train and that are held out; the first are those that validate."""
+        count, held = len(self.training), len(self.validation)
+        every = np.arange(count + held)
+        splits = [(every[:count], every[count:])] if held else []
+        if held >= _ENOUGH or count < _FEWEST or (held and not self.refit):
+            return splits
+        _, numbers = np.unique(self.groups, return_inverse=True)
+        folds = _FOLDS - len(splits)
+        fold = rng.permutation(np.arange(numbers.max() + 1) % folds)[numbers.reshape(-1)]
+        wanted = -(-(_ENOUGH - held) * folds // count)
+        for k in range(min(folds, wanted)):
+            out = np.flatnonzero(fold == k)
+            if 0 < len(out) < count:
+                splits.append((np.setdiff1d(every, out), out))
+        return splits
+
+
+class _Step(NamedTuple):
+    """A strength: the mean loss on held-out documents, calibrated, and the first split's fit."""
+
+    strength: float
+    loss: float
+    fit: Fit
+    held_out: Floats
+
+
+class _Matrix:
+    """What documents count, weighed as the model will weigh it, as a sparse matrix; and fits."""
+
+    def __init__(
+        self, documents: _Documents, kind: Features, task: Task, device: torch.device | str
+    ) -> None:
+        parts = (documents.training, documents.validation)
+        self._config = ModelConfig(
+            alphabet_size=parts[0].grammars.alphabet_size,
+            outputs=task.outputs,
+            task=task.name,
+            model="ngram",
+            ngrams=kind.ngrams,
+            phrases=0,
+            shared_ngrams=kind.shared,
+            ngram_counts=kind.counts,
+            ngram_buckets=1 << int(np.clip((16 * documents.symbols).bit_length(), *_BUCKETS)),
+            shared_rules=len(parts[0].grammars.rulebook or ()),
+        )
+        self._task, self._device = task, device
+        counted = cast(HashedCounter, self._config.counted)
+        bags = [bag_of(some, counted) for part in parts for some in _grammars(part)]
+        sizes = [len(some) for part in parts for some in _rows(part)]
+        frequencies = torch.zeros(counted.columns, dtype=torch.int64)
+        for bag in bags:
+            frequencies += torch.bincount(bag.buckets, minlength=counted.columns)
+        self._model = counting_model(self._config, frequencies.numpy(), len(documents))
+        self._bag = cast(NgramBag, self._model.bag)
+        self._matrix = SparseRows.stacked(map(self._entries, bags, sizes), len(self._bag.idf))
+        self._matrix = self._matrix.to(device)
+        self._targets = torch.from_numpy(np.concatenate([targets_of(each) for each in parts]))
+        self._targets = self._targets.to(device)
+        held = np.ones(len(documents.validation), np.float32)
+        self._weights = np.concatenate([documents.weights, held]).astype(np.float64)
+
+    def path(
+        self,
+        splits: Sequence[tuple[Int64s, Int64s]],
+        strengths: Sequence[float],
+        tolerance: float,
+    ) -> list[_Step]:
+        """Return a step for each strength, ascending, until they get no better."""
+        fits: list[Fit | None] = [None] * len(splits)
+        steps: list[_Step] = []
+        for strength in strengths if splits else ():
+            losses = []
+            for k, (rows, out) in enumerate(splits):
+                fit = fits[k] = self.fit(rows, strength, fits[k], tolerance)
+                where = torch.from_numpy(out).to(self._device)
+                said, wanted = fit.outputs[where], self._targets[where]
+                losses.append(scaled(self._task, said, wanted).loss * len(out))
+            first, out = cast(Fit, fits[0]), splits[0][1]
+            loss = sum(losses) / sum(len(out) for _, out in splits)
+            held_out = first.outputs.cpu().numpy()[out]
+            steps.append(_Step(strength, loss, first, held_out))
+            best = min(range(len(steps)), key=lambda k: steps[k].loss)
+            if len(steps) - 1 - best >= _PATIENCE:
+                break
+        return steps
+
+    def fit(
+        self, rows: Int64s, strength: float, start: Fit | None, tolerance: float = _CLOSELY
+    ) -> Fit:
+        """Return the model of some rows; `start` is a fit of some of these."""
+        weights = torch.zeros(len(self._matrix), dtype=torch.float64)
+        chosen = torch.from_numpy(rows)
+        weights[chosen] = torch.from_numpy(self._weights)[chosen]
+        weights /= weights.sum()
+        nothing = Fit.nothing(len(weights), self._task.outputs, self._device)
+        return minimised(
+            self._matrix,
+            lambda outputs: self._task.losses(outputs, self._targets),
+            weights.to(self._device),
+            1 / (strength * len(rows)),
+            nothing if start is None else start,
+            tolerance,
+        )
+
+    def model_of(self, fit: Fit) -> GrammarModel:
+        """Return the model with the weights of a fit."""
+        with torch.no_grad():
+            weights = self._matrix.transposed_times(fit.added.float()).cpu()
+            self._bag.table.copy_(weights / self._bag.scale)
+            self._bag.bias.copy_(fit.bias.float())
+        return self._model.eval()
+
+    def _entries(self, bag: Bag, documents: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return columns, values and the number of entries of each row."""
+        rows = self._bag.rows(bag)
+        kept = rows > 0
+        values = self._bag.weights(bag, rows, documents)[kept]
+        return rows[kept], values, torch.bincount(bag.documents[kept], minlength=documents)
+
+
+def _rows(part: GrammarDataset) -> Iterator[Int64s]:
+    return portions(part.grammars, part.rows)
+
+
+def _grammars(part: GrammarDataset) -> Iterator[Grammars]:
+    return (part.grammars.take(rows) for rows in _rows(part))

@@ -1,0 +1,94 @@
+"""How much reading there is time for: a model and epochs to suit documents, machine and minutes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from accelerate import Accelerator
+
+from laconic.show import how_many
+from laconic.training.holdout import Divided
+from laconic.training.loop import train
+from laconic.training.settings import TrainingConfig, resolve
+from laconic.training.threads import fastest_threads
+
+_MINUTES = 0.8  # on a CPU, from the beginning; on a GPU as long as it takes
+_FEWEST_HELD_OUT = 50  # documents, that can show whether reading helps
+_FEWEST_STEPS = 300  # that teach a small model to read anything
+_PROBE = 96  # documents that tell how fast reading is
+_SPARE = 0.85  # of the time is for steps: the rest validates
+_DOCUMENTS = (
+    40_000  # times read, for which the preset has epochs enough; small sets get more epochs
+)
+_EPOCHS = 20  # and never more than so many
+
+
+class Sized(NamedTuple):
+    """The settings to read with, None for not at all, and why."""
+
+    config: TrainingConfig | None
+    why: str
+
+
+def sized_reading(
+    parts: Divided, config: TrainingConfig, accelerator: Accelerator, began: float
+) -> Sized:
+    """Return what to read with: what was chosen, and where nothing was, what there is time for.
+
+    On a GPU it is the preset `accurate`, on a CPU `fast`, in as many epochs as end in time (of
+    time.perf_counter(), from `began`); a few steps tell how many these are, and with how many
+    threads they are fastest.
+    """
+    documents, held_out = len(parts.training), len(parts.validation or ())
+    if held_out < _FEWEST_HELD_OUT:
+        return Sized(
+            None, f"left out: {how_many(held_out, 'held-out document')} cannot show if it helps"
+        )
+    gpu = accelerator.device.type != "cpu"
+    chosen = {
+        each.name: getattr(config, each.name)
+        for each in fields(TrainingConfig)
+        if getattr(config, each.name) != each.default and each.name not in ("model", "preset")
+    }
+    preset = "accurate" if gpu else "fast"
+    reading = resolve(preset, chosen | {"model": "sequence", "stream": config.stream})
+    told = f"the preset {preset}"
+    epochs = reading.epochs
+    if "epochs" not in chosen:
+        epochs = int(np.clip(_DOCUMENTS // documents, epochs, _EPOCHS))
+    if "patience" not in chosen:
+        reading = replace(reading, patience=max(3, epochs // 4))
+    if accelerator.num_processes > 1 or "epochs" in chosen or (gpu and config.minutes is None):
+        return Sized(replace(reading, epochs=epochs), f"{told}, {how_many(epochs, 'epoch')}")
+    speed = _speed(parts, reading)
+    left = 60 * (config.minutes or _MINUTES) - (time.perf_counter() - began)
+    possible = int(_SPARE * left * speed / documents)
+    rate = f"{speed:,.0f} documents a second"
+    if possible >= 1:
+        epochs = min(epochs, possible)
+        return Sized(
+            replace(reading, epochs=epochs), f"{told}, {how_many(epochs, 'epoch')}: {rate}"
+        )
+    some = int(_SPARE * left * speed)
+    if some < _FEWEST_STEPS * reading.batch_size:
+        cure = "" if gpu else "; a GPU reads some hundred times as many"
+        return Sized(None, f"left out: {rate} are too few to learn from in time (--minutes){cure}")
+    part = replace(reading, epochs=1, documents_per_epoch=some)
+    return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}")
+
+
+def _speed(parts: Divided, config: TrainingConfig) -> float:
+    """Return how many documents a second can be read, and let torch use the best threads."""
+    training = parts.training
+    rows = np.random.default_rng(config.seed).permutation(len(training))[:_PROBE]
+    some = training.select(np.sort(rows))
+    once = replace(config, epochs=1, holdout=0.0, patience=None, trackers=(), workers=0)
+
+    def read() -> float:
+        line: dict[str, Any] = train(some, once, task=parts.task).history[0]
+        return float(line["documents_per_s"])
+
+    return fastest_threads(read)

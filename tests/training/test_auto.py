@@ -1,0 +1,138 @@
+"""Automatic training: two views, a blend that is one model, and a run like any other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from laconic import Corpus, Rulebook
+from laconic.inference.predictor import Predictor
+from laconic.tasks import LabelError
+from laconic.training.auto import learn, together
+from laconic.training.blend import Blend
+from laconic.training.holdout import divide, split_groups
+from laconic.training.loop import train
+from laconic.training.run import Run, RunError
+from laconic.training.settings import TrainingConfig, resolve
+from laconic.training.validation import forward_pass
+
+READER: dict[str, Any] = {
+    "embedding_size": 8,
+    "width": 8,
+    "epochs": 2,
+    "device": "cpu",
+    "learning_rate": 0.02,
+}
+
+
+def documents(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Reviews of many words, of which few decide, and not always."""
+    rng = np.random.default_rng(seed)
+    plain, labels, texts = [f"w{k}" for k in range(60)], [], []
+    for _ in range(count):
+        label = "good" if rng.random() < 0.5 else "bad"
+        decides = {"good": ["lovely", "fine"], "bad": ["rude", "stale"]}[label]
+        words = [*rng.choice(plain, 20), rng.choice(decides if rng.random() < 0.9 else plain)]
+        texts.append(" ".join(rng.permutation(words)))
+        labels.append(label)
+    return texts, labels
+
+
+def corpus(count: int, seed: int = 0) -> Corpus:
+    texts, labels = documents(count, seed)
+    return Corpus.from_documents(texts, labels, rulebook=Rulebook.learn(texts, 200))
+
+
+def test_a_run_like_any_other(tmp_path: Path) -> None:
+    data, said, lines = corpus(400), list[str](), []
+    config = resolve("auto", READER)
+    run = tmp_path / "run"
+    trained = learn(data, config, run, say=said.append, progress=lambda at: lines.append(at.line))
+    assert [line.split()[0] for line in said[:2]] == ["counting", "reading"]
+    assert said[-1].startswith("blend")
+    done = trained.history[-1]
+    assert len([line for line in lines if line]) == len(trained.history) - 1 == 2
+    assert done["auto"]["counting"]["valid"]["accuracy"] > 0.85
+    assert done["valid"]["loss"] <= done["auto"]["losses"]["counting"] + 1e-6
+    assert 0 <= done["auto"]["reading"]["share"] <= 1
+    texts, labels = documents(200, seed=1)
+    predictor = Predictor.from_run(run, "cpu")
+    right = np.mean([a == b for a, b in zip(predictor.predict(texts), labels, strict=True)])
+    assert right > 0.85
+    assert Run.open(run).finished
+    assert Run.open(run / "reading").finished
+    again = learn(data, config, run, resume=True)
+    assert again.history == trained.history
+    with pytest.raises(RunError, match="width was 8, now 9"):
+        learn(data, replace(config, width=9), run, resume=True)
+    with pytest.raises(RunError, match="holds a run"):
+        learn(data, config, run)
+
+
+def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    data, config = corpus(300), resolve("auto", READER)
+    whole = learn(data, config, tmp_path / "whole")
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(at: Any) -> None:
+        if at.line is not None:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        learn(data, config, tmp_path / "run", progress=stop)
+    with pytest.raises(RunError, match="no model yet"):
+        Run.open(tmp_path / "run").model()
+    again = learn(data, config, tmp_path / "run", resume=True)
+    ours, theirs = again.model.state_dict(), whole.model.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_the_blend_is_one_model() -> None:
+    data = corpus(60)
+    config = TrainingConfig(**READER | {"epochs": 1})
+    read = train(data, config).model
+    counted = learn(data, resolve("auto", {"device": "cpu"})).model
+    assert counted.config.model == "ngram"
+    parts = divide(data, None, None, config)
+
+    def outputs(model: Any) -> Any:
+        return forward_pass(model, config).outputs(parts.training)
+
+    both = together(counted, read, Blend(0.5, 2.0, 0.5, {}))
+    wanted = 0.5 * outputs(counted) + 2.0 * outputs(read)
+    np.testing.assert_allclose(outputs(both), wanted, atol=1e-5)
+    for blend, model, factor in ((Blend(0, 3, 1, {}), read, 3), (Blend(2, 0, 0, {}), counted, 2)):
+        alone = together(counted, read, blend)
+        assert alone.config == model.config
+        np.testing.assert_allclose(outputs(alone), factor * outputs(model), atol=1e-5)
+
+
+def test_groups_stay_together() -> None:
+    data = corpus(100)
+    groups = [f"user {k % 7}" for k in range(100)]
+    parts = divide(data, None, None, TrainingConfig(), groups=groups)
+    assert parts.validation is not None
+    train_rows, held = set(parts.rows.tolist()), set(parts.validation.rows.tolist())
+    assert {groups[k] for k in train_rows}.isdisjoint(groups[k] for k in held)
+    assert train_rows | held == set(range(100))
+    assert 10 <= len(held) <= 35
+    assert parts.groups is not None
+    assert len(parts.groups) == len(train_rows)
+    with pytest.raises(LabelError, match="of one group"):
+        split_groups(np.zeros(5, np.int64), 0.2, 0)
+    with pytest.raises(LabelError, match=r"groups of shape \[3\] for 100 documents"):
+        divide(data, None, None, TrainingConfig(), groups=["a", "b", "c"])
+
+
+def test_documents_that_validate_apart_do_not_train() -> None:
+    data = corpus(200)
+    found = learn(data, resolve("auto", READER | {"epochs": 1}), valid=data)
+    assert found.history[-1]["auto"]["counting"]["documents"] == 200
+    assert found.history[-1]["valid"]["documents"] == 200

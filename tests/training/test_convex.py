@@ -1,0 +1,112 @@
+"""The convex fit is where scikit-learn's is, of every task; blends are never worse than a view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from laconic.tasks import Classification, Multilabel, Regression, Task
+from laconic.training.blend import blended, scaled
+from laconic.training.convex import Fit, SparseRows, minimised
+
+
+def matrix(documents: int = 60, width: int = 40, seed: int = 0) -> tuple[SparseRows, Any]:
+    """A random sparse matrix, as ours and as SciPy's; its second row is empty."""
+    rng = np.random.default_rng(seed)
+    dense = rng.random((documents, width)) * (rng.random((documents, width)) < 0.3)
+    dense[1] = 0
+    sparse = csr_matrix(dense.astype(np.float32))
+    part = (sparse.indices, sparse.data, np.diff(sparse.indptr).astype(np.int64))
+    return SparseRows.stacked([tuple(map(torch.from_numpy, part))], width), sparse
+
+
+def fitted(rows: SparseRows, task: Task, targets: Any, strength: float, chosen: Any) -> Fit:
+    weights = torch.zeros(len(rows), dtype=torch.float64)
+    weights[chosen] = 1 / len(chosen)
+    wanted = torch.from_numpy(targets)
+    nothing = Fit.nothing(len(rows), task.outputs)
+    decay = 1 / (strength * len(chosen))
+    return minimised(rows, lambda o: task.losses(o, wanted), weights, decay, nothing, 1e-6)
+
+
+def test_a_matrix_is_what_it_was() -> None:
+    rows, sparse = matrix()
+    weights, added = torch.randn(40, 3), torch.randn(60, 3)
+    np.testing.assert_allclose(rows.times(weights), sparse @ weights.numpy(), atol=1e-5)
+    found = rows.transposed_times(added)
+    np.testing.assert_allclose(found, sparse.T @ added.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("strength", [0.1, 10.0, 1000.0])
+def test_classes_as_scikit_learn_finds_them(strength: float) -> None:
+    rows, sparse = matrix()
+    targets = np.random.default_rng(1).integers(0, 3, 60)
+    chosen = np.arange(50)
+    fit = fitted(rows, Classification((0, 1, 2)), targets, strength, chosen)
+    peer = LogisticRegression(C=strength, tol=1e-8, max_iter=5000)
+    peer.fit(sparse[:50], targets[:50])
+    ours = torch.softmax(fit.outputs, 1).numpy()
+    np.testing.assert_allclose(ours, peer.predict_proba(sparse), atol=1e-2)
+    # What does not train is scored all the same, and adds nothing.
+    assert not fit.added[50:].any()
+    np.testing.assert_allclose(
+        rows.times(rows.transposed_times(fit.added.float())), fit.scores, atol=1e-4
+    )
+
+
+def test_numbers_as_scikit_learn_finds_them() -> None:
+    rows, sparse = matrix()
+    values = np.random.default_rng(2).normal(size=60).astype(np.float32)
+    task = Regression((), 0.0, 1.0)
+    fit = fitted(rows, task, values, 5.0, np.arange(60))
+    # The mean of squares, and half the squared weights.
+    peer = Ridge(alpha=0.5 * 60 / (5.0 * 60)).fit(sparse, values)
+    np.testing.assert_allclose(fit.outputs[:, 0], peer.predict(sparse), atol=2e-3)
+
+
+def test_several_labels() -> None:
+    rows, _ = matrix()
+    targets = (np.random.default_rng(3).random((60, 2)) < 0.4).astype(np.float32)
+    both = fitted(rows, Multilabel((0, 1)), targets, 10.0, np.arange(60))
+    one = fitted(rows, Multilabel((0,)), targets[:, :1], 5.0, np.arange(60))  # the loss is a mean
+    np.testing.assert_allclose(both.outputs[:, 0], one.outputs[:, 0], atol=2e-2)
+
+
+def test_factors_calibrate() -> None:
+    rng, task = np.random.default_rng(0), Classification((0, 1))
+    targets = rng.integers(0, 2, 4000)
+    sure = np.stack([-targets, targets], 1) + rng.normal(size=(4000, 2)) * 1.5
+    best = scaled(task, sure, targets)
+    again = scaled(task, sure * best.factor, targets)
+    assert again.factor == pytest.approx(1, abs=1e-3)
+    assert again.loss == pytest.approx(best.loss)
+    assert best.loss <= task.evaluate(sure, targets)["loss"]
+
+
+def test_blends() -> None:
+    rng, task = np.random.default_rng(0), Classification((0, 1))
+    targets = rng.integers(0, 2, 500)
+    truth = np.stack([1 - targets, targets], 1) * 2.0
+
+    def view(noise: float) -> Any:
+        return truth + rng.normal(size=truth.shape) * noise
+
+    good, other, noise = view(2.0), view(2.5), rng.normal(size=truth.shape)
+    found = blended(task, good, other, targets)
+    assert 0.2 < found.share < 0.6
+    assert found.losses["both"] < min(found.losses["counting"], found.losses["reading"])
+    outputs = found.counting * good + found.reading * other
+    assert task.evaluate(outputs, targets)["loss"] == pytest.approx(found.losses["both"], abs=1e-6)
+    alone = blended(task, good, noise, targets)
+    assert (alone.share, alone.reading) == (0, 0)
+    assert alone.counting == pytest.approx(scaled(task, good, targets).factor)
+    turned = blended(task, noise, good, targets)
+    assert (turned.share, turned.counting) == (1, 0)
+    # Few documents make no case for a second view that is hardly different.
+    few = blended(task, good[:20], good[:20] + 0.1 * noise[:20], targets[:20])
+    assert few.share in (0, 1)
