@@ -13,7 +13,7 @@ help:
 	@echo "make test    install, then lint, types, layers, C++ and Python tests"
 	@echo "make check   lint, types, layers and the quick Python tests, under two minutes"
 	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
-	@echo "make torture MINUTES=60   fuzz, damage, kill, race, fill the disk, change inputs, in turns; SEED=1, KEEP=--keep for the docs"
+	@echo "make torture MINUTES=60   fuzz, damage, kill, race, fill the disk, change inputs, let S3 fail, in turns; SEED=1, KEEP=--keep for the docs"
 	@echo "make docs    write the tables and pictures that are made from benchmarks/results and experiments/results"
 	@echo "make stubs   write src/laconic/_core.pyi, the types of the compiled core"
 	@echo "make format  format the code;   make clean  remove everything that was made"

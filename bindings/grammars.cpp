@@ -1,15 +1,12 @@
 // Grammars for Python: how they are made, and what can be asked of them.
 #include "arrays.hpp"
 #include "batch.hpp"
+#include "zipped.hpp"
 
 namespace laconic {
 namespace {
 
-template <class Terminal>
-Grammars compress_text(std::span<const Terminal> text, const Array<std::int64_t>& offsets, Symbol alphabet_size,
-                       const MakeCompressor& make, std::shared_ptr<Rulebook> rulebook, unsigned threads) {
-    Batch made =
-        without_gil([&] { return compress_many(text, view(offsets), alphabet_size, make, threads, poll_signals); });
+Grammars held(Batch made, Symbol alphabet_size, std::shared_ptr<Rulebook> rulebook = nullptr) {
     return {alphabet_size,
             field_of_pairs(std::move(made.rules)),
             field(std::move(made.rule_offsets)),
@@ -133,11 +130,33 @@ void bind_grammars(nb::module_& m) {
                 return rulebook ? under_rulebook(rulebook, chosen.make(options)) : chosen.make(options);
             };
             return with_terminals(text, [&](auto terminals) {
-                return compress_text(terminals, offsets, alphabet_size, make, rulebook, threads);
+                Batch made = without_gil([&] {
+                    return compress_many(terminals, view(offsets), alphabet_size, make, threads, poll_signals);
+                });
+                return held(std::move(made), alphabet_size, rulebook);
             });
         },
         "text"_a, "offsets"_a, "alphabet_size"_a, "codec"_a, "min_count"_a, "max_rules"_a, "max_expansion"_a,
         "letters_known"_a, "rulebook"_a.none(), "threads"_a);
+
+    m.def(
+        "from_zipped",
+        [](const Array<std::uint8_t>& data, const Array<std::int64_t>& offsets, Symbol alphabet_size, bool raw,
+           unsigned threads) {
+            const auto make = [&] { return zipped_compressor(alphabet_size, raw); };
+            Batch made =
+                without_gil([&] { return compress_many(view(data), view(offsets), 256, make, threads, poll_signals); });
+            return held(std::move(made), alphabet_size);
+        },
+        "data"_a, "offsets"_a, "alphabet_size"_a, "raw"_a, "threads"_a,
+        "Grammars of documents that lie compressed by deflate: data[offsets[i]:offsets[i + 1]].");
+    m.def(
+        "scan_gzip",
+        [](const Array<std::uint8_t>& data) {
+            const Member found = without_gil([&] { return scan_gzip(view(data)); });
+            return std::pair(found.size, found.length);
+        },
+        "data"_a, "How many bytes the first gzip member of some takes, and how many it is inflated to.");
 }
 
 }  // namespace laconic

@@ -1,9 +1,8 @@
-"""A real S3 on 127.0.0.1, by moto: for tests of corpora in S3, in this process and in others."""
+"""A real S3 on 127.0.0.1, by moto: for tests and tools, in this process and in others."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.fs
 import pytest
@@ -11,25 +10,52 @@ import pytest
 BUCKET = "bucket"
 
 
+KEYS = {"ACCESS_KEY_ID": "us", "SECRET_ACCESS_KEY": "none", "EC2_METADATA_DISABLED": "true"}
+
+
+class Server(NamedTuple):
+    """Where S3 is, and a file system to look at it."""
+
+    host: str
+    port: int
+    files: Any
+
+
 @contextmanager
-def s3_server(patch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Start a server with an empty bucket, let S3 be there, and give a file system to look at."""
+def server() -> Iterator[Server]:
+    """Start a server with an empty bucket."""
     from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    known = {"ACCESS_KEY_ID": "us", "SECRET_ACCESS_KEY": "none", "EC2_METADATA_DISABLED": "true"}
-    for name, value in {**known, "ENDPOINT_URL": f"http://{host}:{port}"}.items():
-        patch.setenv(f"AWS_{name}", value)
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3"):
-        if name in os.environ:
-            patch.delenv(name)
+    started = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    started.start()
     try:
+        host, port = started.get_host_and_port()
         files = pyarrow.fs.S3FileSystem(
-            endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True
+            access_key=KEYS["ACCESS_KEY_ID"],
+            secret_key=KEYS["SECRET_ACCESS_KEY"],
+            endpoint_override=f"{host}:{port}",
+            scheme="http",
+            allow_bucket_creation=True,
         )
         files.create_dir(BUCKET)
-        yield files
+        yield Server(host, port, files)
     finally:
-        server.stop()
+        started.stop()
+
+
+def environment(endpoint: str) -> dict[str, str]:
+    """Return the variables by which programs find S3 at an endpoint, such as 127.0.0.1:5000."""
+    return {f"AWS_{name}": value for name, value in KEYS.items()} | {
+        "AWS_ENDPOINT_URL": f"http://{endpoint}"
+    }
+
+
+@contextmanager
+def s3_server(patch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Start a server, let S3 be there, and give a file system to look at."""
+    with server() as found:
+        for name, value in environment(f"{found.host}:{found.port}").items():
+            patch.setenv(name, value)
+        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3"):
+            patch.delenv(name, raising=False)
+        yield found.files

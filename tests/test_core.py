@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import inspect
 import sys
 import threading
@@ -40,7 +41,10 @@ def inputs() -> SimpleNamespace:
     lengths = one.expanded_lengths()
     counted = counter(many)
     frequencies, _ = counted.finish(1)
+    zipped = gzip.compress("".join(texts).encode())
     return SimpleNamespace(
+        zipped=np.frombuffer(zipped, np.uint8),
+        zipped_end=np.array([0, len(zipped)]),
         many=many,
         one=one,
         lengths=lengths,
@@ -76,6 +80,8 @@ CALLS: dict[str, Callable[[SimpleNamespace], Callable[[], Any]]] = {
     "compress_many": lambda k: partial(
         _core.compress_many, k.text, k.offsets, 256, "repair", 2, 1 << 30, 1 << 30, True, None, 1
     ),
+    "from_zipped": lambda k: partial(_core.from_zipped, k.zipped, k.zipped_end, 256, False, 1),
+    "scan_gzip": lambda k: partial(_core.scan_gzip, k.zipped),
     "learn_rules": lambda k: partial(
         _core.learn_rules, k.text, k.offsets, 256, np.zeros(0, np.uint8), 99, 2, 1 << 30, 1
     ),

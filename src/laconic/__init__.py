@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from laconic import samples
     from laconic.alphabet import Alphabet
-    from laconic.codecs import Codec, compress, compress_many
+    from laconic.codecs import Codec, compress, compress_many, from_gzip
     from laconic.corpus import Corpus, CorpusError
     from laconic.errors import AlphabetError, GrammarError
     from laconic.estimator import GrammarClassifier, GrammarRegressor
@@ -38,6 +38,7 @@ __all__ = [
     "Rulebook",
     "compress",
     "compress_many",
+    "from_gzip",
     "samples",
 ]
 __version__ = "0.1.0.dev0"
@@ -47,7 +48,7 @@ __version__ = "0.1.0.dev0"
 # scikit-learn, all else NumPy, which take longer to load than the command line takes to answer.
 _HOMES = {
     "alphabet": ("Alphabet",),
-    "codecs": ("Codec", "compress", "compress_many"),
+    "codecs": ("Codec", "compress", "compress_many", "from_gzip"),
     "corpus": ("Corpus", "CorpusError"),
     "errors": ("AlphabetError", "GrammarError"),
     "estimator": ("GrammarClassifier", "GrammarRegressor"),

@@ -80,6 +80,17 @@ def compress_many(
     rulebook: Rulebook | None,
     threads: int,
 ) -> Grammars: ...
+def from_zipped(
+    data: NDArray[numpy.uint8],
+    offsets: NDArray[numpy.int64],
+    alphabet_size: int,
+    raw: bool,
+    threads: int,
+) -> Grammars:
+    """Grammars of documents that lie compressed by deflate: data[offsets[i]:offsets[i + 1]]."""
+
+def scan_gzip(data: NDArray[numpy.uint8]) -> tuple[int, int]:
+    """How many bytes the first gzip member of some takes, and how many it is inflated to."""
 
 class PackedGrammars:
     """Grammars of many documents as they lie in files, laid end to end. Offsets are trusted."""

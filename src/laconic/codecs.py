@@ -1,9 +1,11 @@
-"""Codecs: documents to grammars, with Re-Pair, LZ78, LZD or none."""
+"""Codecs: documents to grammars, with Re-Pair, LZ78, LZD, deflate or none."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
@@ -17,14 +19,15 @@ from laconic.grammar import Grammar, Grammars, grammars_of
 from laconic.rulebook import Rulebook
 from laconic.threads import threads_of
 
-CODECS: Mapping[str, Sequence[str]] = _core.CODECS
-"""The options that each codec takes, by its name; core/codecs.cpp lists them."""
+CODECS: Mapping[str, Sequence[str]] = {**_core.CODECS, "deflate": ("level",)}
+"""The options that each codec takes, by its name; core/codecs.cpp lists them, but deflate."""
 if TYPE_CHECKING:
     CodecName: TypeAlias = str
 else:
     CodecName = Literal[tuple(CODECS)]
 _TEXT = (str, *BYTES_LIKE)
 _NO_LIMIT = 0xFFFFFFFF
+_WORTH_A_THREAD = 1 << 17  # bytes
 
 
 class Options(TypedDict, total=False):
@@ -34,6 +37,7 @@ class Options(TypedDict, total=False):
     max_rules: int | None
     max_expansion: int | None
     letters: Literal["known", "seen"]
+    level: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class Codec:
     - "lz78" takes the longest phrase seen so far and one terminal more, as one rule.
     - "lzd" takes the longest known phrase twice, as one rule. Terminals are known from the start
       (`letters="known"`), or once they have been a phrase ("seen", the paper's example).
+    - "deflate" is the parse of gzip and zip, by zlib at a `level` from 0 to 9: each copy is one
+      symbol. What is compressed already is never inflated: see `from_gzip`.
     - "none" makes no rules: the sequence is the document.
 
     Under a rulebook its symbols are terminals to the codec: "none" is then byte pairs.
@@ -54,7 +60,7 @@ class Codec:
     Raises ValueError for a name or an option that does not exist or fit.
 
     >>> Codec("repair", min_count=3)
-    Codec(name='repair', min_count=3, max_rules=None, max_expansion=None, letters='known')
+    Codec(name='repair', min_count=3, max_rules=None, max_expansion=None, letters='known', level=6)
     """
 
     name: CodecName = "repair"
@@ -62,6 +68,7 @@ class Codec:
     max_rules: int | None = None
     max_expansion: int | None = None
     letters: Literal["known", "seen"] = "known"
+    level: int = 6
 
     def __post_init__(self) -> None:
         if self.name not in list(CODECS):  # a file may say anything, even what has no hash
@@ -74,10 +81,16 @@ class Codec:
                 raise InputError(f"{option} must be an integer of at least {least}, not {value!r}")
         if self.letters not in ("known", "seen"):
             raise InputError(f'letters must be "known" or "seen", not {self.letters!r}')
+        if not is_integer(self.level) or not 0 <= self.level <= 9:
+            raise InputError(f"level must be an integer from 0 to 9, not {self.level!r}")
         for field in fields(self)[1:]:
             foreign = field.name not in CODECS[self.name]
             if foreign and getattr(self, field.name) != field.default:
                 raise InputError(f"{field.name} is not an option of {self.name!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the codec as files name it: what came later is there for who needs it only."""
+        return {k: v for k, v in asdict(self).items() if k != "level" or self.name == "deflate"}
 
 
 def compress(
@@ -125,12 +138,14 @@ def compress_many(
     alphabet_size: int | None = None,
     rulebook: Rulebook | None = None,
     threads: int | None = None,
+    compressed: bool = False,
     **options: Unpack[Options],
 ) -> Grammars:
     """Return the grammars of many documents, each compressed on its own, in the same order.
 
     Documents and options are those of `compress`. The work is spread over `threads` threads, by
     default one per processor; the result does not depend on it. Errors name the document.
+    `compressed`: they are bytes as gzip or zlib left them, for codec "deflate", never inflated.
 
     >>> compress_many(["to be or not to be", "that is the question"], threads=2)
     <Grammars: 2 documents, 38 terminals as sequences of 28 symbols and 5 rules>
@@ -140,6 +155,15 @@ def compress_many(
     if isinstance(documents, _TEXT):
         raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
     parts: list[Any] = list(documents)
+    if compressed:
+        check_compressed(codec, rulebook)
+        alphabet = _alphabet_of_text(alphabet, alphabet_size, None)
+        for i, part in enumerate(parts):
+            if not isinstance(part, BYTES_LIKE):
+                raise TypeError(f"document {i} must be compressed bytes, not {type(part).__name__}")
+        data = np.frombuffer(b"".join(parts), np.uint8)
+        offsets = np.cumsum([0, *(memoryview(part).nbytes for part in parts)], dtype=np.int64)
+        return from_zipped(data, offsets, alphabet, threads)
     if isinstance(parts[0], _TEXT) if parts else alphabet_size is None:
         alphabet = _alphabet_of_text(alphabet, alphabet_size, rulebook)
         symbols, offsets = alphabet.encode_many(parts)
@@ -155,6 +179,39 @@ def compress_many(
     return compress_symbols(symbols, offsets, alphabet_size, codec, threads, rulebook)
 
 
+def from_gzip(data: bytes | bytearray | memoryview) -> Grammar:
+    """Return the grammar of a document that gzip or zlib compressed, without inflating it.
+
+    Several gzip members are one document. Checksum and length are verified on the grammar. O(z log
+    n) time and memory for z letters and copies that stand for n bytes. GrammarError says what is
+    wrong with `data`, if anything is.
+
+    >>> import gzip
+    >>> from_gzip(gzip.compress(bytes(10**9)))
+    <Grammar: 1,000,000,000 terminals as a sequence of 2 symbols and 48 rules>
+    """
+    return compress_many([data], "deflate", threads=1, compressed=True)[0]
+
+
+def from_zipped(
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], alphabet: Alphabet, threads: int
+) -> Grammars:
+    """Return the grammars of documents that lie compressed: data[offsets[i]:offsets[i + 1]]."""
+    if alphabet != Alphabet.bytes():
+        raise InputError(
+            f"what is compressed is bytes, not {alphabet!r}; leave the alphabet out, or inflate it"
+        )
+    return grammars_of(_core.from_zipped(data, offsets, alphabet.size, False, threads), None)
+
+
+def check_compressed(codec: Codec, rulebook: Rulebook | None) -> None:
+    """Raise InputError where documents that lie compressed cannot become grammars as they are."""
+    if codec.name != "deflate":
+        raise InputError(f'compressed is for codec "deflate": {codec.name} would have to inflate')
+    if rulebook is not None:
+        raise InputError("a rulebook is for text: what is compressed has its rules already")
+
+
 def compress_symbols(
     symbols: Symbols,
     offsets: npt.NDArray[np.int64],
@@ -164,6 +221,17 @@ def compress_symbols(
     rulebook: Rulebook | None = None,
 ) -> Grammars:
     """Return the grammars of symbols[offsets[i]:offsets[i + 1]], as compress_many does."""
+    if codec.name == "deflate":
+        if rulebook is not None or alphabet_size > 256:
+            what = "a rulebook" if rulebook is not None else f"{alphabet_size} terminals"
+            raise InputError(f"deflate is over bytes, at most 256 terminals, not over {what}")
+        if symbols.dtype != np.uint8:  # what does not fit is told as other codecs tell it
+            plain = compress_symbols(symbols, offsets, alphabet_size, Codec("none"), threads)
+            symbols = plain.sequence
+        streams = _deflated(symbols.astype(np.uint8, copy=False), offsets, codec.level, threads)
+        ends = np.cumsum([0, *map(len, streams)], dtype=np.int64)
+        data = np.frombuffer(b"".join(streams), np.uint8)
+        return grammars_of(_core.from_zipped(data, ends, alphabet_size, True, threads), None)
     made = _core.compress_many(
         symbols,
         offsets,
@@ -177,6 +245,24 @@ def compress_symbols(
         threads,
     )
     return grammars_of(made, rulebook)
+
+
+def _deflated(
+    symbols: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], level: int, threads: int
+) -> list[bytes]:
+    """Return each document as a raw stream of zlib's, which lets other threads go on."""
+    text, ends = symbols.data, offsets.tolist()
+
+    def some(share: range) -> list[bytes]:
+        return [zlib.compress(text[ends[i] : ends[i + 1]], level, -15) for i in share]
+
+    count = len(ends) - 1
+    shares = [range(count)[k::threads] for k in range(threads)]
+    if threads == 1 or len(text) < _WORTH_A_THREAD:
+        return some(range(count))
+    with ThreadPoolExecutor(threads) as pool:
+        made = list(pool.map(some, shares))
+    return [made[i % threads][i // threads] for i in range(count)]
 
 
 def as_codec(codec: CodecName | Codec, options: Options) -> Codec:

@@ -89,7 +89,7 @@ class MissingPackageError(LaconicError, ModuleNotFoundError):
 
 
 class StoreError(LaconicError, OSError):
-    """A store of objects that refuses what should be put there, or cannot be reached."""
+    """A store of objects, or a disk, that refuses or breaks off what was asked of it."""
 
 
 class OutOfMemoryError(LaconicError, MemoryError):

@@ -57,24 +57,32 @@ class Store(Protocol):
         ...
 
 
+def caches() -> Path:
+    """Return the folder of what can be made again at any time."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "laconic")
+
+
 @contextmanager
-def whole(path: AnyPath | Store) -> Iterator[Path]:
+def whole(path: AnyPath | Store, replace: bool = True) -> Iterator[Path]:
     """Give the place of a file or folder that gets the name `path` when the block is done.
 
     The place has the same name, so that libraries which go by the suffix do right. There is nothing
     at it yet; its folder may hold other temporary files. Folders above `path` are made. What goes
     to a store is made where temporary files are, and uploaded.
-    Raises BlockingIOError while another process writes `path`, InputError if that is a URL.
+    Raises BlockingIOError while another process writes `path`, InputError if that is a URL,
+    FileExistsError if something has that name in the end, unless it is to `replace` that.
     """
     if not isinstance(path, str | os.PathLike):
         with TemporaryDirectory(prefix="laconic-") as scratch:
             yield Path(scratch, path.name)
+            _spare(path, replace)
             path.put(Path(scratch, path.name))
         return
     path = _named(local_path(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     with _work(path) as folder:
         yield folder / path.name
+        _spare(path, replace)
         move(folder / path.name, path)
 
 
@@ -99,9 +107,9 @@ def together(path: AnyPath) -> Iterator[Path]:
         _sync_folder(path)
 
 
-def write_text(path: AnyPath, text: str) -> None:
+def write_text(path: AnyPath, text: str, replace: bool = True) -> None:
     """Write a text file in UTF-8, the same bytes on every system."""
-    with whole(path) as new:
+    with whole(path, replace) as new:
         new.write_text(text, "utf-8", newline="\n")
 
 
@@ -316,12 +324,16 @@ def check_output(
     spare_inputs(path, inputs)
     if path.is_dir():
         raise FileExistsError(f"{path} is a folder: choose another name, or remove it yourself")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists: choose another name, or use --force")
+    _spare(path, force)
     if not isinstance(path, Path):
         path.check_bucket()
     elif not makes_folders and not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"{path.parent} does not exist: make the folder first")
+
+
+def _spare(path: Path | Store, replace: bool) -> None:
+    if not replace and path.exists():
+        raise FileExistsError(f"{path} exists: choose another name, or use --force")
 
 
 def spare_inputs(path: Path | Store, inputs: Iterable[AnyPath]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from laconic import Alphabet, Codec, Corpus
+from laconic import Alphabet, Codec, Corpus, files
 from laconic.cli import app
 from laconic.corpus.schema import About
 from laconic.corpus.worker import CompressionJob
@@ -147,3 +148,27 @@ def test_writers_refuse_urls(writer: str, kind: Callable[[str], Any], here: Path
     with pytest.raises(InputError, match=TOLD):
         WRITERS[writer](kind("s3://bucket/folder/x.csv"))
     assert sorted(here.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", ["expand", "features", "predict", "explain"])
+def test_what_appears_meanwhile_stays(
+    command: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hours may lie between the first look at a name and the end of the work."""
+    if command in ("predict", "explain"):
+        flags = ["--model", "ngram", "--epochs", "1", "--holdout", "0.5", "--device", "cpu"]
+        app(["train", "c.parquet", "-o", "run", *flags], result_action="return_value")
+    work, theirs = files._work, []
+
+    @contextmanager
+    def busy(path: Path) -> Iterator[Path]:
+        with work(path) as folder:
+            if files.PARTIAL not in path.parent.name:
+                path.write_text("theirs")
+                theirs.append(path)
+            yield folder
+
+    monkeypatch.setattr(files, "_work", busy)
+    with pytest.raises(FileExistsError, match="exists: choose another name, or use --force"):
+        laconic(command, "")
+    assert {path.read_text() for path in theirs} == {"theirs"}

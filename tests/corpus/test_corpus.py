@@ -646,3 +646,22 @@ def test_a_corpus_that_is_replaced_is_noticed(compact: bool, tmp_path: Path) -> 
     Corpus.from_documents(["baba"] * 9).write(path, compact=compact)
     with pytest.raises(CorpusError, match=r"c.parquet.*: was replaced while it was read: open it"):
         list(opened.parts())
+
+
+def test_too_little_memory_is_not_called_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.parquet"
+    Corpus.from_documents(["abab"]).write(path)
+    corpus = Corpus.open(path)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    why = r"out of memory for {} \(malloc of size 64 failed\): use a machine with more, or fetch"
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", fail)
+    with pytest.raises(CorpusError, match=why.format("row group 0")):
+        corpus[0]
+    monkeypatch.setattr(pq, "ParquetFile", fail)
+    with pytest.raises(CorpusError, match=why.format("its footer")):
+        Corpus.open(path)

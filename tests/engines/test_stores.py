@@ -11,8 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.fs
+import pyarrow.parquet as pq
 import pytest
+from faulty_proxy import Fault, Proxy, proxy
 from s3_server import BUCKET, s3_server
 
 from laconic import Corpus, CorpusError, samples
@@ -262,3 +266,81 @@ def test_a_store_that_fails_costs_no_work(
     here = Path(name)
     files = sorted(here.iterdir()) if here.is_dir() else [here]
     assert objects(s3) == {str(each): each.read_bytes() for each in files}
+
+
+BREAKS = "the connection drops during an answer"
+
+
+@pytest.fixture
+def between(s3: Any, url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """What commands find in the place of S3; it lets all pass until it is told otherwise."""
+    host, _, port = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://").partition(":")
+    with proxy(host, int(port)) as started:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{started.endpoint}")
+        yield started
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.csv.gz", "in.parquet", "many/*.csv"])
+def test_a_connection_that_breaks_is_no_bad_row(
+    name: str, url: str, between: Proxy, tmp_path: Path
+) -> None:
+    """What was not read must not be left out, and nobody is told to fetch a sound file again."""
+    texts = [f"{number} {os.urandom(5000).hex()}" for number in range(200)]
+    here = Path(name.replace("*", "a"))
+    here.parent.mkdir(exist_ok=True)
+    table = pa.table({"text": texts})
+    if here.suffix == ".parquet":
+        pq.write_table(table, here, row_group_size=20)
+    else:
+        with pa.output_stream(here) as sink:
+            pa.csv.write_csv(table, sink)
+    S3Path(f"{url}/{here}").put(here)
+    words = ["compress", f"{url}/{name}", "-o", "c.parquet", "--codec", "none"]
+    words += ["--text", "text", "--on-error", "skip"]
+    with between.failing(None, lambda: None) as requests:
+        laconic(*words)
+    count = requests()
+    assert len(Corpus.open("c.parquet")) == 200
+    for first in (0, count // 2, count - 2):
+        os.unlink("c.parquet")
+        failing = between.failing(Fault(BREAKS, first, 1 << 30), lambda: None)
+        with failing, pytest.raises(StoreError, match=f"{url}/.*cannot be .*; check the connec"):
+            laconic(*words)
+        assert os.listdir(tmp_path) == [here.parts[0]]
+        laconic(*words)
+
+
+def test_a_connection_that_breaks_is_no_damaged_corpus(url: str, s3: Any, between: Proxy) -> None:
+    Corpus.from_documents([os.urandom(5000) for _ in range(20)]).write("c.parquet")
+    there = S3Path(f"{url}/c.parquet")
+    there.put(Path("c.parquet"))
+    corpus = Corpus.open(f"{url}/c.parquet")
+
+    def get() -> None:
+        S3Path(url).get(Path("copy"), "")
+
+    asked: list[tuple[int, Callable[[], object]]] = [
+        (2, lambda: Corpus.open(f"{url}/c.parquet")),
+        (0, lambda: corpus[3]),
+        (0, get),
+        (1, there.unlink),
+    ]
+    for first, ask in asked:
+        fault = Fault("503, slow down" if ask == there.unlink else BREAKS, first, 1 << 30)
+        failing = between.failing(fault, lambda: None)
+        with failing, pytest.raises(StoreError, match=r"cannot be .*; check the connection"):
+            ask()
+    assert len(corpus[3].to_bytes(corpus.alphabet, 5000)) == 5000
+
+
+def test_an_upload_of_which_bytes_are_missing(
+    url: str, s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("long.txt").write_text("long")
+    with s3.open_output_stream(f"{BUCKET}/some/x.txt") as file:
+        file.write(b"lo")
+    monkeypatch.setattr(pyarrow.fs, "copy_files", lambda *_, **__: None)
+    with pytest.raises(
+        StoreError, match=r"x\.txt: cannot be written: 2 bytes are there, not 4; ch"
+    ):
+        S3Path(f"{url}/x.txt").put(Path("long.txt"))

@@ -42,5 +42,5 @@ def expand(
         )
     layout = layout_for(out, opened.layout)
     as_text = format_named(layout["format"]).typed
-    count = write(opened.documents(as_text), layout, out)
+    count = write(opened.documents(as_text), layout, out, replace=force)
     print(f"{out}: {how_many(count, 'document')}")

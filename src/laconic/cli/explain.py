@@ -92,10 +92,10 @@ def explain(
         texts = (each for some in opened.parts() for each in some.documents)
         documents = texts if opened.corpus is None else opened.corpus
         lists = top_phrases(predictor, documents, top, min_count)
-        _show_lists(lists, f"{source}, {run}", out, as_json)
+        _show_lists(lists, f"{source}, {run}", out, force, as_json)
     else:
         found = _explained(predictor, opened, row, target, method, steps)
-        _show(found, f"{source}, row {row}", out, as_json)
+        _show(found, f"{source}, row {row}", out, force, as_json)
 
 
 def _explained(
@@ -117,11 +117,11 @@ def _class(predictor: Predictor, target: str | None) -> Any:
     return target if target is None else spelled.get(target, target)
 
 
-def _show(found: Explanation, source: str, out: Path | None, as_json: bool) -> None:
+def _show(found: Explanation, source: str, out: Path | None, force: bool, as_json: bool) -> None:
     if out is not None:
         from laconic.report.explanation_page import document_page
 
-        write_text(out, document_page(found, source, _STRONGEST))
+        write_text(out, document_page(found, source, _STRONGEST), replace=force)
     if as_json:
         print(json.dumps(found.to_json(), ensure_ascii=False))
     elif out is None:
@@ -131,14 +131,18 @@ def _show(found: Explanation, source: str, out: Path | None, as_json: bool) -> N
 
 
 def _show_lists(
-    lists: Mapping[Any, Sequence[Phrase]], source: str, out: Path | None, as_json: bool
+    lists: Mapping[Any, Sequence[Phrase]],
+    source: str,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     from dataclasses import asdict
 
     if out is not None:
         from laconic.report.explanation_page import lists_page
 
-        write_text(out, lists_page(lists, source))
+        write_text(out, lists_page(lists, source), replace=force)
     if as_json:
         data = {str(name): [asdict(phrase) for phrase in some] for name, some in lists.items()}
         print(json.dumps(data, ensure_ascii=False))

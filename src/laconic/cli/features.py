@@ -146,11 +146,11 @@ def features(
     with InputProgress(opened) as progress:
         blocks = progress.watch(_blocks(vectorizer, opened, held))
         if names is None:
-            written = write_matrix(blocks, *kind, out, compress)
+            written = write_matrix(blocks, *kind, out, compress, force)
         else:
-            with whole(names) as temporary:
+            with whole(names, force) as temporary:
                 save_vectorizer(vectorizer, temporary)
-                written = write_matrix(blocks, *kind, out, compress)
+                written = write_matrix(blocks, *kind, out, compress, force)
     _report(out, names, written, time.perf_counter() - started, as_json)
 
 

@@ -80,10 +80,12 @@ def predict(
         cache = 0 if _on_gpu(device) else _CACHE
     options = {"batch_size": batch_size, "workers": workers, "cache": cache}
     predictor = Predictor.from_run(run, device, **options)
-    _predict_all(predictor, open_inputs(inputs, reading), path, as_json)
+    _predict_all(predictor, open_inputs(inputs, reading), path, force, as_json)
 
 
-def _predict_all(predictor: Predictor, opened: Inputs, path: Place | None, as_json: bool) -> None:
+def _predict_all(
+    predictor: Predictor, opened: Inputs, path: Place | None, force: bool, as_json: bool
+) -> None:
     from laconic.formats.registry import format_of
     from laconic.formats.writing import write
 
@@ -101,7 +103,7 @@ def _predict_all(predictor: Predictor, opened: Inputs, path: Place | None, as_js
             _print(tables, as_json)
             return
         columns = list(_names(predictor, opened))
-        count = write(tables, {"format": "csv", "columns": columns, "text": "row"}, path)
+        count = write(tables, {"format": "csv", "columns": columns, "text": "row"}, path, force)
     _report(path, count, time.perf_counter() - started, tally, predictor, as_json)
 
 

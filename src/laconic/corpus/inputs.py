@@ -11,7 +11,7 @@ import pyarrow.parquet
 
 from laconic.alphabet import Document
 from laconic.corpus.corpus import Corpus
-from laconic.errors import InputError, LaconicError, NoDocumentError
+from laconic.errors import InputError, LaconicError, NoDocumentError, StoreError
 from laconic.formats import RawDocuments, ReadOptions, at_its_row, read
 from laconic.formats.stores import place
 from laconic.rulebook import Rulebook
@@ -114,6 +114,8 @@ def _is_corpus(given: str) -> bool:
     try:
         with path.open("rb") as file:
             metadata = pyarrow.parquet.read_schema(file).metadata
+    except StoreError:
+        raise
     except (pa.ArrowException, OSError):
         return True  # Its own reader tells best what is wrong with it.
     return b"laconic" in (metadata or {})

@@ -31,6 +31,7 @@ from laconic.corpus.schema import (
     errors_in,
     stated_at_end,
 )
+from laconic.errors import StoreError
 from laconic.formats.stores import Place
 
 _CHECKSUM, _UNSIGNED = b"laconic.footer.crc32", b"0" * 16
@@ -101,9 +102,13 @@ class CorpusFile:
                 footer, leaves = file.metadata, len(file.schema)
             row_counts = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
             columns = [footer.row_group(i).num_columns for i in range(footer.num_row_groups)]
+        except StoreError:
+            raise
         except OSError as error:
             raise CorpusError(f"cannot be read as Parquet: {_first_line(error)}") from None
-        except (pa.ArrowException, ValueError, MemoryError) as error:
+        except MemoryError as error:
+            raise CorpusError(_no_memory("its footer", error)) from None
+        except (pa.ArrowException, ValueError) as error:
             raise CorpusError(f"is not sound Parquet: {_first_line(error)}") from None
         if min(row_counts, default=0) < 0 or sum(row_counts) != footer.num_rows:
             raise CorpusError("is not sound Parquet: its counts of rows disagree")
@@ -148,9 +153,11 @@ class CorpusFile:
             if self.stored.model and (wanted is None or "grammar" in wanted):
                 table = from_compact(table, self.stored, self.limit)
                 table = table.replace_schema_metadata(self.schema.metadata)
-        except CorpusError:
+        except (CorpusError, StoreError):
             raise
-        except (OSError, pa.ArrowException, ValueError, MemoryError) as error:
+        except MemoryError as error:
+            raise CorpusError(_no_memory(f"row group {number}", error)) from None
+        except (OSError, pa.ArrowException, ValueError) as error:
             if _state(self.path) != self._state:
                 raise CorpusError(_REPLACED) from None
             raise CorpusError(f"row group {number} is damaged: {_first_line(error)}") from None
@@ -182,6 +189,8 @@ def _for_arrow(path: Place) -> Any:
 def _state(path: Place) -> tuple[int, ...] | None:
     try:
         found = path.stat()
+    except StoreError:
+        raise
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
@@ -190,6 +199,12 @@ def _state(path: Place) -> tuple[int, ...] | None:
 def _first_line(error: BaseException) -> str:
     lines = str(error).splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def _no_memory(what: str, error: MemoryError) -> str:
+    # What is damaged may ask for any number of bytes: nobody can tell that from too little memory.
+    why = f" ({_first_line(error)})" if str(error) else ""
+    return f"out of memory for {what}{why}: use a machine with more, or fetch the file again"
 
 
 class CorpusWriter:
@@ -302,6 +317,8 @@ def _check_footer(path: Place) -> None:
     try:
         with path.open("rb") as file:
             _, footer, at = _footer(file)
+    except StoreError:
+        raise
     except OSError as error:
         raise CorpusError(f"cannot be read: {error.strerror or _first_line(error)}") from None
     if not footer:

@@ -7,7 +7,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
@@ -88,7 +88,7 @@ class About:
         """Return the schema of a corpus in memory with these fields."""
         about = {
             "version": 1 if self.rulebook is None else 2,
-            "codec": asdict(self.codec),
+            "codec": self.codec.to_dict(),
             "alphabet": json.loads(self.alphabet.to_json()),
             "alphabet_size": self.alphabet.size,
             "text": self.text,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import time
@@ -21,6 +20,7 @@ from laconic.corpus.schema import About
 from laconic.errors import InputError
 from laconic.files import (
     PARTIAL,
+    caches,
     local_path,
     locked,
     move,
@@ -171,8 +171,7 @@ def work_folder(out: Place) -> Path:
 def _made_here(out: Place) -> Path:
     if isinstance(out, Path):
         return local_path(out)
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches, "laconic", *str(out).replace("://", "/").split("/"))
+    return caches().joinpath(*str(out).replace("://", "/").split("/"))
 
 
 class UnfinishedCorpus:

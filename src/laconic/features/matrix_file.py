@@ -32,6 +32,7 @@ def write_matrix(
     dtype: npt.DTypeLike,
     out: str | os.PathLike[str],
     compress: bool = False,
+    replace: bool = True,
 ) -> Written:
     """Write blocks of rows (scipy's CSR) as one matrix, which scipy.sparse.load_npz reads.
 
@@ -43,7 +44,7 @@ def write_matrix(
     ends = [np.zeros(1, np.int64)]
     rows = entries = 0
     with (
-        whole(out) as new,
+        whole(out, replace) as new,
         TemporaryFile(dir=new.parent) as indices,
         TemporaryFile(dir=new.parent) as data,
     ):

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import sys
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ def save_vectorizer(vectorizer: GrammarVectorizer, path: str | os.PathLike[str])
     settings = vectorizer.get_params(deep=False)
     del settings["vocabulary"], settings["threads"]
     settings["ngram_range"] = list(map(int, settings["ngram_range"]))
-    settings["codec"] = asdict(as_codec(vectorizer.codec, {}))
+    settings["codec"] = as_codec(vectorizer.codec, {}).to_dict()
     if isinstance(vectorizer.alphabet, Alphabet):
         settings["alphabet"] = {"json": vectorizer.alphabet.to_json()}
     if vectorizer.dtype is not None:

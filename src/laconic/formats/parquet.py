@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from laconic.errors import StoreError
 from laconic.formats.columns import STRINGS, check_same_columns, choose_columns, not_utf8, without
 from laconic.formats.format import (
     FileRows,
@@ -105,7 +106,7 @@ class ParquetReader(_Columns):
                     table = pa.Table.from_batches([batch]).select(self.schema.names)
                     consumed = source.size * row // file.metadata.num_rows
                     yield self.rows(source.name, table, row - batch.num_rows, consumed)
-            except MemoryError:  # Arrow's is one of its exceptions, too, but no row is to blame.
+            except (MemoryError, StoreError):  # Arrow raises the former; no row is to blame
                 raise
             except (OSError, pa.ArrowException) as error:
                 reason = f"the file is damaged from here ({error}); fetch it again"
@@ -119,7 +120,7 @@ class ParquetReader(_Columns):
         flat = all(column.max_repetition_level == 0 for column in columns)
         run: list[int] = []
         rows, held = _MOST_ROWS, 0
-        with source.filesystem.open_input_file(source.path) as raw:
+        with source.open() as raw:
             for number in range(file.num_row_groups):
                 group = file.metadata.row_group(number)
                 size, count = group.total_byte_size, max(1, group.num_rows)
@@ -216,7 +217,7 @@ def _longest_in_dictionary(source: Source, file: Any, number: int, chunk: Any) -
         lengths = (_longest_value(batch.column(0)) for batch in batches)
         try:
             return next((length for length in lengths if length), 0)
-        except MemoryError:
+        except (MemoryError, StoreError):
             raise
         except (OSError, pa.ArrowException):
             return 0  # It is damaged: who reads it will say so, after the rows before it.
@@ -303,7 +304,7 @@ def _opened(source: Source, **options: Any) -> Iterator[Any]:
     if source.compression:
         reason = f"Parquet compresses within the file; decompress the {source.compression} first"
         raise ReadError(reason, file=source.name)
-    with source.filesystem.open_input_file(source.path) as raw:
+    with source.open() as raw:
         try:
             # Without a buffer all of a row group's column would be read at once.
             file = pa.parquet.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER, **options)

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from laconic.errors import InputError, OutOfMemoryError
+from laconic.errors import InputError, OutOfMemoryError, StoreError
 from laconic.formats.columns import without
 from laconic.formats.format import (
     FileRows,
@@ -160,6 +160,8 @@ def _errors_of(source: Source) -> Iterator[None]:
         yield
     except InputError as error:
         raise error if error.file is not None else error.at(file=source.name) from None
+    except StoreError:
+        raise
     except OSError as error:
         raise ReadError(f"cannot be read: {error}", file=source.name) from error
     except MemoryError as error:

@@ -8,14 +8,16 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.fs
 
-from laconic.errors import InputError, needs
+from laconic.errors import InputError, StoreError, needs
 from laconic.formats.compression import BROKEN, decompressor, split_suffix
 from laconic.formats.pipes import PythonFiles
 
@@ -60,16 +62,78 @@ class Source:
         if "://" not in self.name:
             found = os.stat(self.path)
             return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
-        info = self.filesystem.get_file_info(self.path)
+        with store_errors(self.name, "found"):
+            info = self.filesystem.get_file_info(self.path)
         return info.size or 0, info.mtime_ns
+
+    def open(self) -> Any:
+        """Return a file that pyarrow can read anywhere in; what a store refuses is a StoreError."""
+        if "://" in self.name:
+            return StoredFile(self.name, self.filesystem, self.path)
+        return self.filesystem.open_input_file(self.path)
 
     def last_byte(self) -> bytes | None:
         """Return the last byte of a plain file; None where that would mean reading it all."""
         if self.compression or not self.size or "://" in self.name:
             return None
-        with self.filesystem.open_input_file(self.path) as file:
+        with self.open() as file:
             file.seek(self.size - 1)
             return bytes(file.read(1))
+
+
+@contextmanager
+def store_errors(name: str, what: str) -> Iterator[None]:
+    """Let what a store or a disk says come with the name and the cure: `what` cannot be done."""
+    try:
+        yield
+    except (FileNotFoundError, StoreError):
+        raise
+    except OSError as error:
+        cure = "check the connection, and your rights there" if "://" in name else "check the disk"
+        reason = f"cannot be {what}: {error}; {cure}"
+        raise StoreError(reason, file=name) from error
+
+
+class StoredFile(io.RawIOBase):
+    """A file in a store: to whoever reads it, a connection that breaks is no damage of its own."""
+
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        self._name = name
+        with store_errors(name, "read"):
+            self._file = filesystem.open_input_file(path)
+
+    def readable(self) -> bool:
+        """Tell others that they may read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell others that they may read anywhere."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return `size` bytes, or fewer at the end; all that are left if it is negative."""
+        with store_errors(self._name, "read"):
+            return bytes(self._file.read(size if size >= 0 else None))
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, or less of it at the end, and return how many bytes there are."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place, and return where that is."""
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        """Return the place that is read next."""
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        """Close it."""
+        if not self.closed:
+            self._file.close()
+        super().close()
 
 
 class _Stored(io.RawIOBase):
@@ -77,16 +141,19 @@ class _Stored(io.RawIOBase):
 
     def __init__(self, source: Source) -> None:
         self.count = 0
+        self._errors = partial(store_errors, source.name, "read")
         # Left to itself, pyarrow would decompress by name and lose what it read before a break.
-        self._file = source.filesystem.open_input_stream(
-            source.path, compression=None, buffer_size=1 << 16
-        )
+        with self._errors() if "://" in source.name else nullcontext():
+            self._file = source.filesystem.open_input_stream(
+                source.path, compression=None, buffer_size=1 << 16
+            )
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        data: bytes = self._file.read(size if size >= 0 else None)
+        with self._errors():
+            data: bytes = self._file.read(size if size >= 0 else None)
         self.count += len(data)
         return data
 
@@ -125,7 +192,7 @@ class Stream(io.RawIOBase):
         while size > 0 and self.failure is None:
             try:
                 piece = bytes(self._file.read1(min(size, self._step)))
-            except MemoryError:  # Arrow's is one of its exceptions; the file is not to blame
+            except (MemoryError, StoreError):  # Arrow raises the former; the file is not to blame
                 raise
             except BROKEN as error:
                 self.failure = f"the file breaks off or is damaged ({error}); fetch it again"
@@ -169,7 +236,7 @@ def find(inputs: PathOrURL | Sequence[PathOrURL]) -> list[Source]:
 
 def _find_one(given: str) -> list[Source]:
     filesystem, path = filesystem_of(given)
-    kind, size = _kind(filesystem, path)
+    kind, size = _kind(given, filesystem, path)
     if kind == pa.fs.FileType.File:
         pipe = "://" not in given and stat.S_ISFIFO(os.stat(path).st_mode)
         found_in = PythonFiles() if pipe else filesystem
@@ -185,7 +252,7 @@ def _find_one(given: str) -> list[Source]:
     root = base or ("/" if path.startswith("/") else ".")
     shown = _shown(given, path, root)
     found = []
-    for entry, size in _files(filesystem, root, recursive):
+    for entry, size in _files(given, filesystem, root, recursive):
         relative = entry[len(root) :].lstrip("/")
         if any(piece.startswith(".") for piece in relative.split("/")):
             continue
@@ -215,10 +282,11 @@ def _is_text(path: str) -> bool:
         return False
 
 
-def _kind(filesystem: Any, path: str) -> tuple[pa.fs.FileType, int]:
+def _kind(given: str, filesystem: Any, path: str) -> tuple[pa.fs.FileType, int]:
     """Return what a path is, a pipe being a file, and its size."""
     if not isinstance(filesystem, pa.fs.LocalFileSystem):
-        info = filesystem.get_file_info(path)
+        with store_errors(given, "found"):
+            info = filesystem.get_file_info(path)
         return info.type, info.size or 0
     try:
         found = os.stat(path)
@@ -231,11 +299,13 @@ def _kind(filesystem: Any, path: str) -> tuple[pa.fs.FileType, int]:
     return pa.fs.FileType.Unknown, 0
 
 
-def _files(filesystem: Any, root: str, recursive: bool) -> Iterator[tuple[str, int]]:
+def _files(given: str, filesystem: Any, root: str, recursive: bool) -> Iterator[tuple[str, int]]:
     """Give path and size of the files in a folder, those whose own names are hidden left out."""
     if not isinstance(filesystem, pa.fs.LocalFileSystem):
         selector = pa.fs.FileSelector(root, recursive=recursive, allow_not_found=True)
-        for info in filesystem.get_file_info(selector):
+        with store_errors(given, "listed"):
+            listed = filesystem.get_file_info(selector)
+        for info in listed:
             if info.type == pa.fs.FileType.File:
                 yield info.path, info.size or 0
         return

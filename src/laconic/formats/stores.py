@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.fs
 
-from laconic.errors import InputError, StoreError
+from laconic.errors import InputError
 from laconic.files import AnyPath, url_of
-from laconic.formats.sources import filesystem_of
+from laconic.formats.sources import StoredFile, filesystem_of, store_errors
 
 
 class S3Path:
@@ -87,13 +87,14 @@ class S3Path:
 
     def open(self, mode: str = "r", encoding: str = "utf-8") -> Any:
         """Return a file to read from, of bytes for the mode "rb"."""
-        file = self._files.open_input_file(self._path)
+        file = StoredFile(str(self), self._files, self._path)
         return file if "b" in mode else io.TextIOWrapper(file, encoding)
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove an object."""
         if self.is_file() or not missing_ok:
-            self._files.delete_file(self._path)
+            with self._errors("removed"):
+                self._files.delete_file(self._path)
 
     def check_bucket(self) -> None:
         """Raise FileNotFoundError if there is no such bucket: none is made by the way."""
@@ -121,35 +122,35 @@ class S3Path:
             pa.fs.copy_files(
                 str(new), self._path, source_filesystem=here, destination_filesystem=self._files
             )
+            there, size = self.stat().st_size, new.stat().st_size
+            if there != size:
+                raise OSError(f"{there:,} bytes are there, not {size:,}")
 
     @property
     def _info(self) -> pa.fs.FileInfo:
         with self._errors("found"):
             return self._files.get_file_info(self._path)
 
-    @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
-        """Let what the store says come with the URL and the cure."""
-        try:
-            yield
-        except OSError as error:
-            reason = f"cannot be {what}: {error}; check the connection, and your rights there"
-            raise StoreError(reason, file=str(self)) from error
+    def _errors(self, what: str) -> AbstractContextManager[None]:
+        return store_errors(str(self), what)
 
     def get(self, folder: Path, but: str) -> None:
         """Download all files of a folder to a new one here, those in the subfolder `but` aside."""
         inside = pa.fs.FileSelector(self._path, recursive=True, allow_not_found=True)
-        for info in self._files.get_file_info(inside):
+        with self._errors("listed"):
+            found = self._files.get_file_info(inside)
+        for info in found:
             relative = PurePosixPath(info.path).relative_to(self._path)
             if info.type == pa.fs.FileType.File and relative.parts[0] != but:
                 to = folder / relative
                 to.parent.mkdir(parents=True, exist_ok=True)
-                pa.fs.copy_files(
-                    info.path,
-                    str(to),
-                    source_filesystem=self._files,
-                    destination_filesystem=pa.fs.LocalFileSystem(),
-                )
+                with self._errors("read"):
+                    pa.fs.copy_files(
+                        info.path,
+                        str(to),
+                        source_filesystem=self._files,
+                        destination_filesystem=pa.fs.LocalFileSystem(),
+                    )
 
 
 Place: TypeAlias = Path | S3Path

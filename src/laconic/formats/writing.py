@@ -55,11 +55,12 @@ def layout_for(out: Place, layout: Layout) -> Layout:
     return {**result, "columns": columns, "text": text}
 
 
-def write(tables: Iterable[pa.Table], layout: Layout, out: Place) -> int:
+def write(tables: Iterable[pa.Table], layout: Layout, out: Place, replace: bool = True) -> int:
     """Write documents to `out`, compressed as its suffix says, and return how many.
 
     Streams: memory stays at a few tables. `out` appears when it is whole; a folder must not exist.
-    Raises ValueError for a layout, or for a document, that cannot be written so.
+    Raises ValueError for a layout, or for a document, that cannot be written so, FileExistsError
+    for what `out` should not `replace`.
     """
     layout = layout_for(out, layout)
     format = format_named(layout["format"])
@@ -77,7 +78,7 @@ def write(tables: Iterable[pa.Table], layout: Layout, out: Place) -> int:
 
     if format.folder and out.exists():
         raise FileExistsError(f"{out}: exists already; choose another folder or remove it")
-    with whole(out) as temporary:
+    with whole(out, replace) as temporary:
         if format.whole is not None:
             format.whole(documents(), layout, temporary)
         elif format.blocks is not None:

@@ -19,7 +19,7 @@ from laconic.nn.levels import compose_levels
 from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.pooling import pooling
 from laconic.nn.residuals import Residuals
-from laconic.nn.sequence_models import sequence_model
+from laconic.nn.sequence_models import Recurrent, sequence_model
 from laconic.tasks import TASKS
 
 _LENGTHS = 24  # expanded lengths that are told apart; from the last on they look the same
@@ -43,6 +43,8 @@ class GrammarModel(nn.Module, ModelHubMixin):
 
     compile_cell = False
     """Whether torch.compile makes one kernel of the composer's many; set it on a model at will."""
+    kernels = True
+    """Whether kernels of our own read sequences, where they can; likewise."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -148,10 +150,17 @@ class GrammarModel(nn.Module, ModelHubMixin):
         mask = batch.mask
         lengths = batch.node_lengths.index_select(0, batch.symbols.reshape(-1)).view(mask.shape)
         offsets = lengths.cumsum(1) - lengths
+        if isinstance(self.sequence_model, Recurrent):
+            self.sequence_model.kernels = self.kernels
         read = self.sequence_model(inputs, mask, batch.sequence_lengths, offsets)
         outputs: Tensor = self.head(self.dropout(self.pooling(read, mask, lengths)))
         # Bfloat16 would round values to be predicted, and what they are compared with.
         return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
+
+    @property
+    def read_by(self) -> str | None:
+        """What read sequences last, in words, if that is a matter of choice."""
+        return getattr(getattr(self, "sequence_model", None), "read_by", None)
 
     def _check(self, batch: Batch) -> None:
         if batch.alphabet_size != self.config.alphabet_size:

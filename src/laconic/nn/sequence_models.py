@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from laconic.errors import InputError
+from laconic.nn.kernels import layer as kernels
 from laconic.nn.long_sequences import read
 
 DIRECTIONS = ("forward", "backward", "both")
@@ -45,6 +46,11 @@ class Recurrent(nn.Module):
     O(T) steps, one after the other. Works on [T, B, size], as cuDNN does: inputs that are a
     transposed view of such a tensor are not copied, and the result is such a view.
     """
+
+    kernels = True
+    """Whether kernels of our own read, where they can; set it on a model at will."""
+    read_by = ""
+    """What read last, in words."""
 
     def __init__(
         self,
@@ -71,10 +77,22 @@ class Recurrent(nn.Module):
         if self.direction == "backward":
             x = _reverse(x, _reversal(lengths, len(x)))
         for layer, reader in enumerate(self.readers):
-            x = reader(self.dropout(x) if layer else x, padding, lengths)
+            x = self._read(reader, self.dropout(x) if layer else x, padding, lengths)
         if self.direction == "backward":
             x = _reverse(x, _reversal(lengths, len(x)))
         return x.transpose(0, 1)
+
+    def _read(self, reader: nn.Module, x: Tensor, padding: Tensor, lengths: Tensor) -> Tensor:
+        if self.training and isinstance(reader, BothWays):
+            reader.close_gates()  # Weight decay would open them, little by little.
+        layer = getattr(reader, "reader", None)
+        why_not = kernels.obstacle(layer, x) if self.kernels else "they are switched off"
+        if layer is None or why_not:
+            self.read_by = f"{'cuDNN' if x.is_cuda else 'torch'}, not our kernels: {why_not}"
+            made: Tensor = reader(x, padding, lengths)
+            return made
+        self.read_by = "our kernels"
+        return kernels.read(layer, x, lengths)
 
 
 class OneWay(nn.Module):
@@ -108,7 +126,8 @@ class BothWays(nn.Module):
 
     The half that reads backward meets padding first. An additional input, 1 at padding, closes the
     gate by which anything gets into the state, so that it is exactly zero when the document begins.
-    The weights of that input never get a gradient, and are put back before each training step; but
+    The weights of that input never get a gradient, and are put back before each training step, also
+    when our kernels read, which need none of this, so that a model is one for any device; but
     what looks at all weights alike (their norm, say, or their range) should leave them out.
     """
 
@@ -122,17 +141,16 @@ class BothWays(nn.Module):
         self.gate = slice(0, width) if cell is nn.LSTM else slice(width, 2 * width)
         self.weight = -self.closed if cell is nn.LSTM else self.closed
         self.reader = _ready_to_remember(cell(input_size + self.flags, width, bidirectional=True))
-        self._close_gates()
+        self.close_gates()
 
     def forward(self, x: Tensor, padding: Tensor, lengths: Tensor) -> Tensor:
         """Return float [T, B, 2 * width] of float [T, B, input_size]."""
-        if self.training:
-            self._close_gates()  # Weight decay would open them, little by little.
         padding = padding.unsqueeze(-1)
         flags = F.pad(padding.to(x.dtype), (0, self.flags - 1))
         return read(self.reader, torch.cat([x.masked_fill(padding, 0), flags], -1))
 
-    def _close_gates(self) -> None:
+    def close_gates(self) -> None:
+        """Put the weights of the additional input back to what they have to be."""
         for name in ("weight_ih_l0", "weight_ih_l0_reverse"):
             # By .data, since autograd need not know: they are what they were at its last look.
             weights = self.reader.get_parameter(name).data[:, self.input_size :]

@@ -110,7 +110,7 @@ def train(
         size = training.grammars.alphabet_size
         wanted = config.model_config(size, task.outputs, task.name)
         model = new_model(wanted, training, reading).to(device)
-        model.compile_cell = config.compile
+        model.compile_cell, model.kernels = config.compile, config.kernels
         optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own
         training = training.changed(
@@ -192,6 +192,7 @@ def train(
                 "seconds": at.seconds + time.perf_counter() - started,
                 "documents_per_s": (at.documents - known) / trained_for,
                 "peak_memory_mb": peak_memory_mb(device),
+                "read_by": model.read_by,
             }
             at = _after_epoch(at, task, figures)
             recorder.end_epoch(at, line, model, optimizer)

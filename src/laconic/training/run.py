@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -189,5 +189,5 @@ def about_corpus(
     codec: Codec, alphabet: Alphabet, rulebook: Rulebook | None = None
 ) -> dict[str, Any]:
     """Return codec, alphabet and which rulebook as JSON, the way Run.open reads them."""
-    known = {"codec": asdict(codec), "alphabet": json.loads(alphabet.to_json())}
+    known = {"codec": codec.to_dict(), "alphabet": json.loads(alphabet.to_json())}
     return known if rulebook is None else known | {"rulebook": rulebook.fingerprint}

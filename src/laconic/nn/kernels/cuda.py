@@ -1,0 +1,145 @@
+"""CUDA C++ compiled at run time by the NVRTC that comes with torch; results are kept on disk."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from laconic.files import caches, whole
+
+_MOST_DYNAMIC_SHARED_BYTES = 8  # the driver's numbers of what can be set
+_RELAXED = 2
+
+
+class CudaError(RuntimeError):
+    """A kernel could not be compiled, loaded or launched."""
+
+
+class Module:
+    """The kernels of a source on the present device; launched on its present stream.
+
+    Nothing waits for the device, and a first use within a CUDA graph's capture is no harm.
+    """
+
+    def __init__(self, source: Path, defines: Mapping[str, int]) -> None:
+        self._functions: dict[tuple[str, int], ctypes.c_void_p] = {}
+        self._module = ctypes.c_void_p()
+        code = compiled(source.read_text("utf-8"), defines, torch.cuda.get_device_capability())
+        with _relaxed():
+            _check(_driver().cuModuleLoadData(ctypes.byref(self._module), code))
+
+    def launch(
+        self, name: str, blocks: int, threads: int, shared_bytes: int, *arguments: Tensor | int
+    ) -> None:
+        """Start a kernel; tensors are passed as pointers, integers as 32 bits."""
+        function = self._function(name, shared_bytes)
+        values = [
+            ctypes.c_void_p(each.data_ptr()) if isinstance(each, Tensor) else ctypes.c_int(each)
+            for each in arguments
+        ]
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        sizes = (blocks, 1, 1, threads, 1, 1, shared_bytes)
+        _check(_driver().cuLaunchKernel(function, *sizes, stream, pointers, None))
+
+    def _function(self, name: str, shared_bytes: int) -> ctypes.c_void_p:
+        key = name, shared_bytes
+        if key not in self._functions:
+            function = ctypes.c_void_p()
+            with _relaxed():
+                _check(
+                    _driver().cuModuleGetFunction(
+                        ctypes.byref(function), self._module, name.encode()
+                    )
+                )
+                most = _MOST_DYNAMIC_SHARED_BYTES
+                _check(_driver().cuFuncSetAttribute(function, most, shared_bytes))
+            self._functions[key] = function
+        return self._functions[key]
+
+
+def compiled(source: str, defines: Mapping[str, int], capability: tuple[int, int]) -> bytes:
+    """Return machine code, compiled unless it was before; about 1.5 s.
+
+    Raises CudaError with what the compiler says.
+    """
+    options = [
+        f"--gpu-architecture=sm_{capability[0]}{capability[1]}",
+        "--std=c++17",
+        *(f"-D{name}={value}" for name, value in defines.items()),
+    ]
+    told = "\0".join([source, *options, torch.__version__])
+    kept = caches() / "kernels" / f"{sha256(told.encode()).hexdigest()}.cubin"
+    with suppress(OSError):
+        return kept.read_bytes()
+    code = _compile(source, options)
+    with suppress(OSError), whole(kept) as new:  # A disk that is full costs time, nothing else.
+        new.write_bytes(code)
+    return code
+
+
+def _compile(source: str, options: list[str]) -> bytes:
+    nvrtc, program = _nvrtc(), ctypes.c_void_p()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
+    try:
+        given = (ctypes.c_char_p * len(options))(*(each.encode() for each in options))
+        if nvrtc.nvrtcCompileProgram(program, len(options), given):
+            said = _result(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+            raise CudaError(f"NVRTC: {said.rstrip(bytes(1)).decode('utf-8', 'replace').strip()}")
+        return _result(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    finally:
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _result(program: ctypes.c_void_p, size: Any, get: Any) -> bytes:
+    count = ctypes.c_size_t()
+    size(program, ctypes.byref(count))
+    buffer = ctypes.create_string_buffer(count.value)
+    get(program, buffer)
+    return buffer.raw
+
+
+@cache
+def _nvrtc() -> ctypes.CDLL:
+    major = str(torch.version.cuda).split(".", maxsplit=1)[0]
+    windows = sys.platform == "win32"
+    return _library(f"nvrtc64_{major}0_0.dll" if windows else f"libnvrtc.so.{major}")
+
+
+@cache
+def _driver() -> ctypes.CDLL:
+    return _library("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+
+
+def _library(name: str) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(name)  # torch has loaded it already, wherever it lies.
+    except OSError as error:
+        raise CudaError(f"there is no {name}") from error
+
+
+def _check(status: int) -> None:
+    if status:
+        said = ctypes.c_char_p()
+        _driver().cuGetErrorString(status, ctypes.byref(said))
+        raise CudaError(f"CUDA error: {(said.value or b'unknown').decode()}")
+
+
+@contextmanager
+def _relaxed() -> Iterator[None]:
+    """Let a kernel be loaded while a graph is captured: it is no part of the graph."""
+    mode = ctypes.c_int(_RELAXED)
+    _check(_driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)))
+    try:
+        yield
+    finally:
+        _check(_driver().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode)))
