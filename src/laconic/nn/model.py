@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from laconic.batching import Batch
 from laconic.nn import pretrained
 from laconic.nn.bag import NgramBag
-from laconic.nn.composers import Composer, compose_with_own, make_composer
+from laconic.nn.composers import GRC, Composer, compose_with_own, make_composer
 from laconic.nn.config import ModelConfig, ModelError
+from laconic.nn.kernels import grc
 from laconic.nn.levels import compose_levels
 from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.pooling import pooling
@@ -137,8 +138,11 @@ class GrammarModel(nn.Module, ModelHubMixin):
         with torch.autocast(self.embedding.weight.device.type, enabled=False):
             leaves = composer.leaf(self.embedding.weight)  # Few, and all others rest on them.
             own = self.own(batch)
-        parameters = list(self.composer.parameters())
-        return compose_levels(cell, parameters, leaves, batch.children, batch.level_offsets, own)
+        parameters, forest = list(self.composer.parameters()), (batch.children, batch.level_offsets)
+        fused = self.kernels and isinstance(composer, GRC) and not self.compile_cell
+        if fused and not grc.obstacle(leaves):
+            return grc.compose(leaves, *forest, own, *parameters)
+        return compose_levels(cell, parameters, leaves, *forest, own)
 
     def own(self, batch: Batch) -> Tensor | None:
         """Return what nodes have beside their operands, float [M, state_size], if anything."""

@@ -24,6 +24,15 @@ class CudaError(RuntimeError):
     """A kernel could not be compiled, loaded or launched."""
 
 
+def missing(device: torch.device) -> str | None:
+    """Return what keeps kernels, in one sentence, from a device, or None."""
+    if device.type != "cuda" or torch.version.hip:
+        return "they are for GPUs of NVIDIA"
+    if not torch.backends.cudnn.allow_tf32:
+        return "they round products, which torch.backends.cudnn.allow_tf32 = False forbids"
+    return None
+
+
 class Module:
     """The kernels of a source on the present device; launched on its present stream.
 
@@ -38,12 +47,19 @@ class Module:
             _check(_driver().cuModuleLoadData(ctypes.byref(self._module), code))
 
     def launch(
-        self, name: str, blocks: int, threads: int, shared_bytes: int, *arguments: Tensor | int
+        self,
+        name: str,
+        blocks: int,
+        threads: int,
+        shared_bytes: int,
+        *arguments: Tensor | int | None,
     ) -> None:
-        """Start a kernel; tensors are passed as pointers, integers as 32 bits."""
+        """Start a kernel; tensors are passed as pointers, None as none, integers as 32 bits."""
         function = self._function(name, shared_bytes)
         values = [
-            ctypes.c_void_p(each.data_ptr()) if isinstance(each, Tensor) else ctypes.c_int(each)
+            ctypes.c_int(each)
+            if isinstance(each, int)
+            else ctypes.c_void_p(None if each is None else each.data_ptr())
             for each in arguments
         ]
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))

@@ -15,8 +15,6 @@ def obstacle(reader: nn.Module | None, x: Tensor) -> str | None:
         return "they are for LSTM and GRU"
     if x.dtype == torch.float64:
         return "they are for float32 and shorter numbers"
-    if not torch.backends.cudnn.allow_tf32:
-        return "they round products, which torch.backends.cudnn.allow_tf32 = False forbids"
     if not x.numel():
         return "there is nothing to read"
     ways, gru = 1 + reader.bidirectional, isinstance(reader, nn.GRU)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from laconic.nn.kernels.cuda import CudaError, Module
+from laconic.nn.kernels.cuda import CudaError, Module, missing
 
 WIDEST = 256
 _SOURCE = Path(__file__).with_name("recurrent.cu")
@@ -51,10 +51,10 @@ def read(
 
 def obstacle(device: torch.device, documents: int, ways: int, width: int, gru: bool) -> str | None:
     """Return why the kernels cannot read such a batch, in one sentence, or None if they can."""
-    if device.type != "cuda" or torch.version.hip:
-        return "they are for GPUs of NVIDIA"
     if width > WIDEST:
         return f"they are for widths of {WIDEST} at most"
+    if why := missing(device):
+        return why
     index = torch.cuda.current_device() if device.index is None else device.index
     with torch.cuda.device(index):
         return _obstacle(index, -(-width // 8) * 8, -(-documents // _DOCUMENTS) * ways, gru)
