@@ -665,3 +665,28 @@ def test_too_little_memory_is_not_called_damage(
     monkeypatch.setattr(pq, "ParquetFile", fail)
     with pytest.raises(CorpusError, match=why.format("its footer")):
         Corpus.open(path)
+
+
+def test_indexed_as_arrays_are(nine: Corpus) -> None:
+    first, texts = nine.labels[0], [each.text() for each in nine]
+    mask = [label == first for label in nine.labels]
+    for which in (mask, np.array(mask), np.flatnonzero(mask), np.flatnonzero(mask).tolist()):
+        assert nine[which].labels == [first] * sum(mask)
+    assert [each.text() for each in nine[[8, -1, 0]]] == [texts[8], texts[8], texts[0]]
+    assert nine[np.int8(3)].text() == texts[3]
+    assert len(nine[[]]) == 0
+    with pytest.raises(IndexError, match="a mask of shape"):
+        nine[[True]]
+    with pytest.raises(TypeError):
+        nine["label"]  # type: ignore[call-overload]
+
+
+def test_as_a_table_of_pandas(nine: Corpus) -> None:
+    pytest.importorskip("pandas")
+    table = nine.to_pandas()
+    assert list(table.columns) == [*nine.columns, "length"]
+    assert table["label"].tolist() == nine.labels
+    assert table["length"].tolist() == nine.lengths.tolist()
+    full = nine.to_pandas(documents=True)
+    assert full["text"].tolist() == [each.text() for each in nine]
+    assert full.drop(columns="text").equals(table)

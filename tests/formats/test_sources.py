@@ -124,3 +124,19 @@ def test_corpora_have_names_that_pyarrow_can_spell(tmp_path: Path) -> None:
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xfe"))
     with pytest.raises(FileNotFoundError, match="does not exist"):
         Corpus.open(folder)
+
+
+@pytest.mark.parametrize("piped", [True, False])
+def test_standard_input(piped: bool, tmp_path: Path) -> None:
+    """`-` is what others write, or a file that the shell opened; it is read as often as a file."""
+    source, out = tmp_path / "in.csv", tmp_path / "c.parquet"
+    source.write_text("text;label\nabab;a\nbaba;b\n")
+    words = ["compress", "-", "-o", str(out), "--format", "csv", "--delimiter", ";"]
+    command = [sys.executable, "-m", "laconic", *words, "--label", "label", "--alphabet", "learn"]
+    with source.open("rb") as file:
+        given = {"input": file.read()} if piped else {"stdin": file}
+        done = subprocess.run(command, stderr=subprocess.PIPE, **given)
+    assert done.returncode == 0, done.stderr
+    assert Corpus.open(out).labels == ["a", "b"]
+    done = subprocess.run(command[:7], input=b"a", stderr=subprocess.PIPE)
+    assert b"laconic: /dev/stdin: which format is ''? Choose with --format" in done.stderr

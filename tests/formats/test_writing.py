@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laconic.cli import app
+from laconic.errors import InputError
 from laconic.formats import ReadOptions, read
 from laconic.formats.format import Format
 from laconic.formats.registry import format_named
@@ -368,3 +369,22 @@ def test_thousands_of_columns_take_no_thousand_times_as_long(tmp_path: Path) -> 
 def test_the_style_of_a_long_line_of_json(separators: tuple[str, str]) -> None:
     row = {"text": "a, b: c" * 700_000, "n": 1}
     check_bytes(json.dumps(row, separators=separators).encode() + b"\n", "a.jsonl")
+
+
+@pytest.mark.parametrize("delimiter", [";", "|", "^", "]", "\\", " ", "\t"])
+def test_other_delimiters_come_back(delimiter: str, tmp_path: Path) -> None:
+    path, back = tmp_path / "a.csv", tmp_path / "b.csv"
+    rows = [["text", "n"], ["a,b", "1"], [f'"a{delimiter}b"', "2"]]
+    path.write_text("".join(f"{delimiter.join(row)}\n" for row in rows))
+    documents = read(path, ReadOptions(delimiter=delimiter))
+    tables = [part.table for part in documents.parts()]
+    assert tables[0].column("text").to_pylist() == [b"a,b", f"a{delimiter}b".encode()]
+    write(tables, documents.layout, back)
+    assert back.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n", "a", "é"])
+def test_what_is_no_delimiter(delimiter: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,n\na,1\n")
+    with pytest.raises(InputError, match="the delimiter must be one character such as ; or"):
+        read(tmp_path / "a.csv", ReadOptions(delimiter=delimiter))

@@ -51,6 +51,8 @@ def _run(
     debug: Annotated[bool, Parameter(negative="", help=_DEBUG, group=_EVERY)] = False,
 ) -> None:
     learns = words and words[0] in _ON_MODELS
+    # To cyclopts a lone hyphen is an option that nobody has.
+    words = tuple("/dev/stdin" if word == "-" else word for word in words)
     try:
         with needs(f"laconic {words[0]}", "train") if learns else nullcontext():
             _commands(words)

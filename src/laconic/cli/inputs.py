@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PART_BYTES = 1 << 20  # of text that are read at a time
 _RULES = 4096  # that documents share, as in estimators
+_DELIMITER = "What is between the fields of a CSV, if it is not its suffix's; \\t is a tab."
 _ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
 
 
@@ -38,6 +39,7 @@ class ReadingFlags:
     header: Annotated[bool, Parameter(help="Whether the first row of a CSV names the columns.")] = (
         True
     )
+    delimiter: Annotated[str | None, Parameter(help=_DELIMITER)] = None
     escapes: Annotated[bool, Parameter(negative="", help=_ESCAPES)] = False
     max_document: Annotated[int, Parameter(help=_MAX_DOCUMENT)] = 64
 
@@ -52,6 +54,7 @@ class ReadingFlags:
             format=self.format,
             text=column(self.text),
             header=self.header,
+            delimiter="\t" if self.delimiter == r"\t" else self.delimiter,
             escapes=self.escapes,
             part_bytes=_PART_BYTES,
             max_document=self.max_document << 20,

@@ -29,7 +29,7 @@ from laconic.corpus.schema import (
     table_of,
 )
 from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
-from laconic.errors import InputError, NoDocumentError
+from laconic.errors import InputError, MissingPackageError, NoDocumentError
 from laconic.files import whole
 from laconic.formats import RawDocuments, ReadOptions, at_its_row, read_table
 from laconic.formats.stores import S3Path, place
@@ -244,6 +244,24 @@ class Corpus:
             return schema.empty_table()
         return pa.concat_tables(tables).replace_schema_metadata(schema.metadata)
 
+    def to_pandas(self, documents: bool = False) -> Any:
+        """Return the user's columns and the lengths as a DataFrame, with the documents if asked.
+
+        These are expanded to text, as much as all of them take. MissingPackageError without pandas.
+        """
+        table = self.to_arrow([*self.columns, "length"])
+        if documents:
+            texts = [part.column(self.about.text) for part in self.documents(as_text=True)]
+            chunks = [chunk for column in texts for chunk in column.chunks]
+            table = table.add_column(
+                0, self.about.text, pa.chunked_array(chunks, pa.large_string())
+            )
+        try:
+            return table.to_pandas()
+        except ModuleNotFoundError as error:
+            reason = "a DataFrame needs the package pandas: pip install pandas"
+            raise MissingPackageError(reason) from error
+
     def select(self, rows: npt.ArrayLike | slice) -> Corpus:
         """Return the corpus of some documents, in memory: integers [K], a mask [N] or a slice."""
         wanted = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
@@ -373,11 +391,14 @@ class Corpus:
     @overload
     def __getitem__(self, which: int) -> Grammar: ...
     @overload
-    def __getitem__(self, which: slice) -> Corpus: ...
-    def __getitem__(self, which: int | slice) -> Grammar | Corpus:
-        if isinstance(which, slice):
+    def __getitem__(self, which: slice | Sequence[Any] | npt.NDArray[Any]) -> Corpus: ...
+    def __getitem__(
+        self, which: int | slice | Sequence[Any] | npt.NDArray[Any]
+    ) -> Grammar | Corpus:
+        """Return one document, or the corpus of some: a slice, numbers, or a mask, as `select`."""
+        if isinstance(which, slice) or np.ndim(which):
             return self.select(which)
-        i = index(which)
+        i = index(which)  # type: ignore[arg-type]
         if not -len(self) <= i < len(self):
             raise NoDocumentError(f"there is no document {i}: the corpus has {len(self)}, from 0")
         i %= len(self)

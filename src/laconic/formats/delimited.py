@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from laconic.errors import InputError
 from laconic.formats.columns import (
     as_bytes,
     check_same_columns,
@@ -36,6 +38,7 @@ from laconic.formats.format import (
 from laconic.formats.records import Records, scan, split, unquoted
 from laconic.formats.sources import Source, Stream
 
+DELIMITERS = [*",;|\t :~^!#$%&()*+-./<=>?@[]_`{}'\\"]
 BLOCK = 4 << 20
 _MOST_RECORDS = 1 << 15  # at a time: what is told of a short one that is bad is longer than it
 _SAMPLE = 256 << 10
@@ -47,6 +50,10 @@ class DelimitedReader:
     """CSV or TSV; the text column is binary, the others are strings, nothing is converted."""
 
     def __init__(self, sources: list[Source], options: ReadOptions, delimiter: str) -> None:
+        delimiter = delimiter if options.delimiter is None else options.delimiter
+        if delimiter not in DELIMITERS:
+            reason = f"the delimiter must be one character such as ; or | or a tab: {delimiter!r}"
+            raise InputError(reason)
         self._delimiter, self._options = delimiter, options
         self._longest = options.max_document + BLOCK  # of a record, with what is beside the text
         source = sources[0]
@@ -289,7 +296,7 @@ def _field(values: pa.Array, layout: Layout, always: bool) -> list[Any]:
         return [b'"', pc.replace_substring(values, b'"', b'""'), b'"']
     # A quote within a field is a plain character to most readers, but never where a field begins.
     quote = r'\A"' if layout["quoting"] == "none" else '"'
-    needy = pc.match_substring_regex(values, f"{quote}|[\r\n{layout['delimiter']}]")
+    needy = pc.match_substring_regex(values, f"{quote}|[\r\n{re.escape(layout['delimiter'])}]")
     if len(layout["columns"]) == 1:
         # An empty line is no record to most readers.
         needy = pc.or_(needy, pc.equal(pc.binary_length(values), 0))
@@ -315,7 +322,7 @@ FORMATS = [
         (f".{name}",),
         partial(DelimitedReader, delimiter=delimiter),
         blocks=_blocks,
-        choices={"delimiter": [delimiter], **_CHOICES},
+        choices={"delimiter": [delimiter, *DELIMITERS], **_CHOICES},
         tabular=True,
     )
     for name, delimiter in (("csv", ","), ("tsv", "\t"))

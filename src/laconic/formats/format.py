@@ -100,6 +100,7 @@ class ReadOptions:
     text: str | int | None = None
     label: str | int | None = None
     header: bool = True
+    delimiter: str | None = None
     escapes: bool = False
     on_error: Literal["stop", "skip"] = "stop"
     part_bytes: int = 8 << 20
