@@ -595,3 +595,8 @@ def test_by_default_few_documents_are_counted() -> None:
 def test_what_cannot_be_read_with_is_told_though_nothing_is_read() -> None:
     with pytest.raises(ValueError, match="bach"):
         GrammarClassifier(composer="bach").fit(*farm(6))
+
+
+def test_a_misspelt_parameter_is_told_as_in_toml() -> None:
+    with pytest.raises(TypeError, match="GrammarClassifier: no setting 'max_epoch'; did you mean "):
+        GrammarClassifier(max_epoch=3)  # type: ignore[call-arg]

@@ -38,6 +38,7 @@ from laconic.corpus.documents import DocumentSource, documents_of, is_missing
 from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel, ModelConfig
+from laconic.nn.config import check_names
 from laconic.rulebook import Rulebook
 from laconic.tasks import Class, Classification, Metric, Multilabel, Regression, Task
 from laconic.training.auto import learn
@@ -71,6 +72,10 @@ def _init(parameters: Callable[P, object]) -> Callable[Concatenate[Any, P], None
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
     def init(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            check_names(kwargs, signature.parameters, InputError)
+        except InputError as error:
+            raise TypeError(f"{type(self).__name__}: {error}") from None
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         vars(self).update(given.arguments)

@@ -7,7 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from laconic.tasks import LabelError, Regression, task_from_json, task_of
+from laconic.tasks import (
+    Classification,
+    LabelError,
+    Multilabel,
+    Regression,
+    task_from_json,
+    task_of,
+)
 
 
 def test_what_labels_mean() -> None:
@@ -69,3 +76,13 @@ def test_numbers_of_a_csv_are_numbers() -> None:
     task = task_of(["1.5", "2.5"])
     assert (task.mean, task.std) == (2.0, 0.5)
     assert task.numbers(["2.5", "1.5"]).tolist() == [1.0, -1.0]
+
+
+def test_numbers_and_their_texts_are_the_same_class() -> None:
+    """A CSV has texts only: what was trained with numbers is evaluated with those, too."""
+    assert Classification.of([1, 5, 3]).numbers(["5", 3, "1"]).tolist() == [2, 1, 0]
+    assert Classification.of(["1", "5"]).numbers([5, "1"]).tolist() == [1, 0]
+    assert Classification.of([5, "5"]).numbers(["5", 5]).tolist() == [1, 0]
+    assert Multilabel.of([[1, 5], [5]]).numbers([["5"], [1]]).tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(LabelError, match="class '05', unseen in training"):
+        Classification.of([1, 5]).numbers(["05"])

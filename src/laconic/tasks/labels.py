@@ -56,12 +56,18 @@ def ordered(found: Iterable[Class]) -> tuple[Class, ...]:
 
 
 def finder(classes: Sequence[Class]) -> Callable[[Class, int], int]:
-    """Return a function of a class and its document: its place; LabelError if it is unknown."""
+    """Return a function of a class and its document: its place; LabelError if it is unknown.
+
+    A CSV has only texts, other files have numbers: 5 and "5" are the same, unless both are classes.
+    """
     places = {each: place for place, each in enumerate(classes)}
+    spelled = {str(each): place for each, place in places.items()}
 
     def find(value: Class, document: int) -> int:
         if value in places:
             return places[value]
+        if str(value) in spelled:
+            return spelled[str(value)]
         more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
         known = ", ".join(repr(each) for each in classes[:_SHOWN]) + more
         reason = f"it is of class {value!r:.100}, unseen in training; known are {known}"
