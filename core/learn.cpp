@@ -16,7 +16,8 @@ namespace {
 // heap by counts that may be out of date, and no gap is ever closed, so that a cell tells its piece.
 class Learner {
 public:
-    Learner(Symbol alphabet_size, const LearnOptions& options) : options_(options), alphabet_size_(alphabet_size) {}
+    Learner(Symbol alphabet_size, std::span<const Symbol> rules, const LearnOptions& options)
+        : options_(options), alphabet_size_(alphabet_size), earlier_(rules) {}
 
     template <class Terminal>
     Buffer<Symbol> learn(const Pieces<Terminal>& pieces, std::size_t documents, const std::function<void()>& poll) {
@@ -75,6 +76,14 @@ private:
         begins_.push_back(static_cast<std::uint32_t>(p));
         known_.resize(at(alphabet_size_) + 1);
         for (Known& known : known_) known = {1, 0, 0};
+        std::size_t next = known_.size() - earlier_.size() / 2;
+        for (std::size_t i = 0; i < earlier_.size(); i += 2)
+            known_[next++].length = length_of(earlier_[i] + 1, earlier_[i + 1] + 1);
+    }
+    // Of a pair, of symbols plus 1: how many terminals it stands for, at most 2^32 - 1.
+    std::uint32_t length_of(Symbol left, Symbol right) const {
+        return static_cast<std::uint32_t>(std::min<std::uint64_t>(
+            std::uint64_t{known_[at(left)].length} + known_[at(right)].length, 0xFFFFFFFF));
     }
     void put(std::size_t p, Symbol symbol, std::size_t piece) {
         cells_.set(p, symbol);
@@ -106,6 +115,8 @@ private:
             ++pairs_[id].size;
             if (counted) pairs_[id].count += weight(p);
         });
+        for (std::size_t i = 0; i < earlier_.size(); i += 2)
+            pairs_[numbers.find(static_cast<Id>(earlier_[i] + 1), static_cast<Id>(earlier_[i + 1] + 1))].count = 0;
         keep_frequent(1);
         for_each_first([&](std::size_t p, bool counted) {
             const Id id = renumbered_[cells_.pair(p) - 1];
@@ -134,9 +145,7 @@ private:
         std::size_t kept = first;
         for (std::size_t id = first; id < pairs_.size(); ++id) {
             const Pair pair = pairs_[id];
-            const bool fits =
-                std::uint64_t{known_[at(pair.left)].length} + known_[at(pair.right)].length <= options_.max_expansion;
-            const bool stays = fits && pair.count >= 2;
+            const bool stays = pair.count >= 2 && length_of(pair.left, pair.right) <= options_.max_expansion;
             renumbered_[id - first] = stays ? static_cast<Id>(kept) : 0;
             if (!stays) continue;
             pairs_[kept] = pair;
@@ -208,7 +217,7 @@ private:
         const Symbol left = pairs_[id].left, right = pairs_[id].right, symbol = static_cast<Symbol>(known_.size());
         const Symbol rule[] = {left - 1, right - 1};
         rules_.append(rule, 2);
-        known_.push_back({known_[at(left)].length + known_[at(right)].length, 0, 0});
+        known_.push_back({length_of(left, right), 0, 0});
         const std::uint64_t begin = pairs_[id].begin;
         std::size_t count = 0;
         for (std::size_t i = 0; i < pairs_[id].size; ++i) {
@@ -306,6 +315,7 @@ private:
 
     const LearnOptions options_;
     const Symbol alphabet_size_;
+    const std::span<const Symbol> earlier_;  // rules that come first
     Buffer<Symbol> rules_;
     std::span<const std::uint32_t> weights_, documents_;
     std::span<const std::uint64_t> document_offsets_;
@@ -326,20 +336,21 @@ private:
 
 template <class Terminal>
 Buffer<Symbol> learn_rules(std::span<const Terminal> text, std::span<const std::int64_t> offsets, Symbol alphabet_size,
-                           std::span<const WordKind> kinds, const LearnOptions& options, unsigned threads,
-                           const std::function<void()>& poll) {
+                           std::span<const Symbol> known, std::span<const WordKind> kinds, const LearnOptions& options,
+                           unsigned threads, const std::function<void()>& poll) {
+    check({alphabet_size - static_cast<Symbol>(known.size() / 2), known, {}});
     const auto pieces = pieces_of(text, offsets, kinds, options.min_documents, threads, poll);
-    return Learner(alphabet_size, options).learn(pieces, offsets.size() - 1, poll);
+    return Learner(alphabet_size, known, options).learn(pieces, offsets.size() - 1, poll);
 }
 
 template Buffer<Symbol> learn_rules(std::span<const std::uint8_t>, std::span<const std::int64_t>, Symbol,
-                                    std::span<const WordKind>, const LearnOptions&, unsigned,
+                                    std::span<const Symbol>, std::span<const WordKind>, const LearnOptions&, unsigned,
                                     const std::function<void()>&);
 template Buffer<Symbol> learn_rules(std::span<const std::uint16_t>, std::span<const std::int64_t>, Symbol,
-                                    std::span<const WordKind>, const LearnOptions&, unsigned,
+                                    std::span<const Symbol>, std::span<const WordKind>, const LearnOptions&, unsigned,
                                     const std::function<void()>&);
 template Buffer<Symbol> learn_rules(std::span<const std::int32_t>, std::span<const std::int64_t>, Symbol,
-                                    std::span<const WordKind>, const LearnOptions&, unsigned,
+                                    std::span<const Symbol>, std::span<const WordKind>, const LearnOptions&, unsigned,
                                     const std::function<void()>&);
 
 }  // namespace laconic

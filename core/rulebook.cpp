@@ -8,10 +8,12 @@
 
 namespace laconic {
 
-Rulebook::Rulebook(Symbol alphabet_size, std::span<const Symbol> rules, std::span<const WordKind> kinds)
-    : alphabet_size_(alphabet_size) {
+Rulebook::Rulebook(Symbol alphabet_size, std::span<const Symbol> rules, std::size_t within,
+                   std::span<const WordKind> kinds)
+    : alphabet_size_(alphabet_size), within_(within) {
     check({alphabet_size, rules, {}});
-    if (!kinds.empty() && kinds.size() != static_cast<std::size_t>(alphabet_size))
+    if (within > rules.size() / 2) throw GrammarError("there are fewer rules than shall keep within words");
+    if (within > 0 && kinds.size() != static_cast<std::size_t>(alphabet_size))
         throw GrammarError("there must be a kind for each terminal");
     rules_.append(rules.data(), rules.size());
     kinds_.append(kinds.data(), kinds.size());
@@ -27,11 +29,11 @@ Rulebook::Rulebook(Symbol alphabet_size, std::span<const Symbol> rules, std::spa
 }
 
 template <class Terminal>
-void Parser::parse(std::span<const Terminal> word, Buffer<Symbol>& out) {
-    check_length(word.size());
+void Parser::parse(std::span<const Terminal> text, Buffer<Symbol>& out) {
+    check_length(text.size());
     while (first_.size() < book_->size()) first_.push_back(0);
-    cells_.reset(word.size());
-    for (std::size_t i = 0; i < word.size(); ++i) cells_.set(i + 1, static_cast<Symbol>(word[i]) + 1);
+    cells_.reset(text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) cells_.set(i + 1, static_cast<Symbol>(text[i]) + 1);
     replace_all();
     for (std::size_t p = 1; p + 1 < cells_.size(); p = cells_.next(p)) out.push_back(cells_[p] - 1);
 }
@@ -40,8 +42,9 @@ void Parser::parse(std::span<const Terminal> word, Buffer<Symbol>& out) {
 void Parser::meet(std::size_t p) {
     const Symbol left = cells_[p], right = cells_[cells_.next(p)];
     const std::uint32_t rule = left == 0 || right == 0 ? 0 : book_->find(left - 1, right - 1);
-    cells_.pair(p) = rule;
-    if (rule == 0) return;
+    const bool is_mine = from_ < rule && rule <= to_;
+    cells_.pair(p) = is_mine ? rule : 0;
+    if (!is_mine) return;
     std::uint32_t& first = first_[rule - 1];
     if (first == 0) {
         waiting_.push_back(rule - 1);
@@ -117,7 +120,10 @@ private:
 class Parsing final : public Compressor {
 public:
     Parsing(std::shared_ptr<const Rulebook> book, std::unique_ptr<Compressor> inner)
-        : book_(std::move(book)), inner_(std::move(inner)), parser_(*book_) {}
+        : book_(std::move(book)),
+          inner_(std::move(inner)),
+          words_(*book_, 0, book_->within()),
+          texts_(*book_, book_->within(), book_->size()) {}
 
     void compress(std::span<const std::uint8_t> text, Symbol, Output& out) override { parsed(text, out); }
     void compress(std::span<const std::uint16_t> text, Symbol, Output& out) override { parsed(text, out); }
@@ -127,15 +133,24 @@ private:
     template <class Terminal>
     void parsed(std::span<const Terminal> text, Output& out) {
         symbols_.clear();
-        std::get<WordCache<Terminal>>(caches_).parse(text, *book_, parser_, symbols_);
+        if (book_->within() == 0) {
+            texts_.parse(text, symbols_);
+        } else {
+            std::get<WordCache<Terminal>>(caches_).parse(text, *book_, words_, symbols_);
+            if (book_->within() < book_->size()) {
+                std::swap(symbols_, of_words_);
+                symbols_.clear();
+                texts_.parse(std::span<const Symbol>(of_words_.data(), of_words_.size()), symbols_);
+            }
+        }
         inner_->compress(std::span<const Symbol>(symbols_.data(), symbols_.size()), book_->symbols(), out);
     }
 
     std::shared_ptr<const Rulebook> book_;
     std::unique_ptr<Compressor> inner_;
-    Parser parser_;
+    Parser words_, texts_;
     std::tuple<WordCache<std::uint8_t>, WordCache<std::uint16_t>, WordCache<std::int32_t>> caches_;
-    Buffer<Symbol> symbols_;
+    Buffer<Symbol> symbols_, of_words_;
 };
 
 }  // namespace

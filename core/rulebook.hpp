@@ -14,14 +14,16 @@
 
 namespace laconic {
 
-// Rule k defines symbol alphabet_size + k by two smaller ones. No two rules are alike.
+// Rule k defines symbol alphabet_size + k by two smaller ones. No two rules are alike. The first `within` keep within
+// words, and are applied to all of them before the others, which may cross words.
 class Rulebook {
 public:
-    // `kinds` are of terminals, or empty: then rules may cross words. Throws GrammarError for rules that are none.
-    Rulebook(Symbol alphabet_size, std::span<const Symbol> rules, std::span<const WordKind> kinds);
+    // `kinds` are of terminals, and may be empty if `within` is 0. Throws GrammarError for rules that are none.
+    Rulebook(Symbol alphabet_size, std::span<const Symbol> rules, std::size_t within, std::span<const WordKind> kinds);
 
     Symbol alphabet_size() const { return alphabet_size_; }
     std::size_t size() const { return rules_.size() / 2; }
+    std::size_t within() const { return within_; }
     // How many there are, terminals and shared: the first private one.
     Symbol symbols() const { return alphabet_size_ + static_cast<Symbol>(size()); }
     std::span<const Symbol> rules() const { return {rules_.data(), rules_.size()}; }
@@ -34,19 +36,21 @@ public:
 
 private:
     Symbol alphabet_size_;
+    std::size_t within_;
     Buffer<Symbol> rules_;
     Buffer<WordKind> kinds_;
     Edges pairs_;  // (left + 1, right) -> rule + 1
 };
 
-// Replaces pairs rule by rule, each wherever it is found from left to right, as Re-Pair did when it learned them.
+// Replaces pairs by the rules from `first` up to `last`, each wherever it is found from left to right, as Re-Pair did
+// when it learned them.
 class Parser {
 public:
-    explicit Parser(const Rulebook& book) : book_(&book) {}
+    Parser(const Rulebook& book, std::size_t first, std::size_t last) : book_(&book), from_(first), to_(last) {}
 
-    // Appends the symbols of a word (words.hpp) to `out`. O(n log n) at worst.
+    // Appends what is left of a text to `out`, which must be another. O(n log n) at worst.
     template <class Terminal>
-    void parse(std::span<const Terminal> word, Buffer<Symbol>& out);
+    void parse(std::span<const Terminal> text, Buffer<Symbol>& out);
 
 private:
     void replace_all();
@@ -57,6 +61,7 @@ private:
     };
 
     const Rulebook* book_;
+    std::size_t from_, to_;
     Cells<Symbol, std::uint32_t> cells_;  // symbols plus 1, and rules plus 1 of the pairs that start there
     Buffer<Place> places_;
     Buffer<std::uint32_t> first_;    // by rule: its first place, plus 1; all 0 between words

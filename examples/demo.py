@@ -67,7 +67,7 @@ def main() -> None:
     # Rules that documents share are learned from those that train, and their own come on top.
     grammars = build / "grammars.parquet"
     for source, corpus, flags in (
-        ("train", grammars, ("--rulebook", 4096)),
+        ("train", grammars, ("--rulebook", "auto")),
         ("test", build / "grammars-test.parquet", ("--rulebook", grammars)),
         ("train", build / "letters.parquet", ("--codec", "none")),
         ("test", build / "letters-test.parquet", ("--codec", "none")),

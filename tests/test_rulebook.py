@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ OPTIONS = st.fixed_dictionaries(
         "max_expansion": st.sampled_from((None, None, 1, 2, 3, 7)),
     }
 )
+NO_RULES = np.zeros((0, 2), np.int32)
 TEXTS = st.lists(st.text("ab. \n", max_size=30), max_size=8)
 
 
@@ -68,6 +70,7 @@ def test_core_learns_and_parses_as_the_oracle(
         text,
         offsets,
         size,
+        NO_RULES,
         in_core(kinds, size),
         options["rules"],
         options.get("min_documents", 2),
@@ -75,7 +78,7 @@ def test_core_learns_and_parses_as_the_oracle(
         threads,
     )
     assert [*map(tuple, learned.tolist())] == expected
-    book = _core.Rulebook(size, learned, in_core(kinds, size))
+    book = _core.Rulebook(size, learned, len(learned) if kinds else 0, in_core(kinds, size))
     made = _core.compress_many(text, offsets, size, "none", 2, 0, 1, True, book, threads)
     ends = made.sequence_offsets.tolist()
     for k, document in enumerate(documents):
@@ -92,13 +95,37 @@ def test_any_rules_parse_as_the_oracle(document: list[int], data: st.DataObject)
     for k in range(data.draw(st.integers(0, 8))):
         smaller = st.integers(0, size + k - 1)
         rules.append(data.draw(st.tuples(smaller, smaller).filter(lambda pair: pair not in rules)))
-    book = _core.Rulebook(size, np.array(rules, np.int32).reshape(-1, 2), np.zeros(0, np.uint8))
+    within = data.draw(st.integers(0, len(rules)))
+    pairs = np.array(rules, np.int32).reshape(-1, 2)
+    book = _core.Rulebook(size, pairs, within, in_core([*"lbm"], size))
     text, offsets = laid([document])
     made = _core.compress_many(text, offsets, size, "none", 2, 0, 1, True, book, 1)
-    assert made.sequence.tolist() == oracle.parse(document, rules, size)
+    assert made.sequence.tolist() == oracle.parse(document, rules, size, [*"lbm"], within)
 
 
-@given(TEXTS, TEXTS, st.sampled_from(("words", "none")), st.sampled_from(("bytes", "learned")))
+@given(TEXTS, OPTIONS)
+@example(["  a", "   ", " a  a", "  .. "] * 2, {"rules": 5})  # blanks, within words and across
+def test_phrases_are_learned_as_the_oracle_learns_them(
+    texts: list[str], options: dict[str, Any]
+) -> None:
+    alphabet = Alphabet.learn(["ab. \n"])
+    kinds = [{"\n": "s", " ": "b", ".": "m"}.get(c, "l") for c in alphabet.characters or ""]
+    book = Rulebook.learn(texts, alphabet=alphabet, **options)
+    documents = [[int(s) for s in alphabet.encode(text)] for text in texts]
+    size, count = alphabet.size, options["rules"]
+    options = {name: value for name, value in options.items() if name != "rules"}
+    within = oracle.learn(documents, size, count // 2, **options, kinds=kinds)
+    parsed = [oracle.parse(document, within, size, kinds) for document in documents]
+    size += len(within)
+    across = oracle.learn(parsed, size, count - len(within), **options, known=within)
+    assert [*map(tuple, book.rules.tolist())] == within + across
+    assert book.within == len(within)
+
+
+BOUNDARIES = ("phrases", "words", "none")
+
+
+@given(TEXTS, TEXTS, st.sampled_from(BOUNDARIES), st.sampled_from(("bytes", "learned")))
 def test_unseen_documents_come_back(
     texts: list[str], others: list[str], boundary: Any, name: str
 ) -> None:
@@ -112,7 +139,7 @@ def test_unseen_documents_come_back(
         assert alphabet.decode(oracle.expand(rules, parsed, alphabet.size)) == text
 
 
-@pytest.mark.parametrize("boundary", ["words", "none"])
+@pytest.mark.parametrize("boundary", BOUNDARIES)
 def test_threads_and_order_of_work_do_not_matter(boundary: Any) -> None:
     documents = [text.encode() for text in samples.load("kjv").train.documents[:300]]
     one = Rulebook.learn(documents, 400, boundary=boundary, threads=1)
@@ -122,10 +149,10 @@ def test_threads_and_order_of_work_do_not_matter(boundary: Any) -> None:
     assert first[0].tobytes() == second[0].tobytes()
     assert first[1].tobytes() == second[1].tobytes()
     # What is learned is what Re-Pair leaves: parsing ends where learning did.
-    kinds = None if boundary == "none" else [KINDS[k] for k in _byte_kinds()]
+    kinds = [KINDS[k] for k in _byte_kinds()]
     rules = [*map(tuple, one.rules.tolist())]
     begin, end = first[1][5:7]
-    assert first[0][begin:end].tolist() == oracle.parse([*documents[5]], rules, 256, kinds)
+    assert first[0][begin:end].tolist() == oracle.parse([*documents[5]], rules, 256, kinds, one.within)
 
 
 def _byte_kinds() -> list[int]:
@@ -149,12 +176,23 @@ def test_words_are_what_the_docstring_says() -> None:
 
 def test_no_rule_crosses_words_unless_it_may() -> None:
     documents = ["6 6 63 6 42"] * 4
-    within = Rulebook.learn(documents, 50)
+    within = Rulebook.learn(documents, 50, boundary="words")
     assert [within.text(s) for s in range(256, within.size)] == [" 6", " 4", " 63", " 42"]
     across = Rulebook.learn(documents, 50, boundary="none")
     assert across.text(across.size - 1) == "6 6 63 6 42"
-    short = Rulebook.learn(documents, 50, boundary="none", max_expansion=4)
-    assert int(short.expanded_lengths.max()) == 4
+    phrases = Rulebook.learn(documents, 4)
+    assert [phrases.text(s) for s in range(256, 260)] == [" 6", " 4", "6 6", " 63"]
+    for boundary in ("none", "phrases"):
+        short = Rulebook.learn(documents, 50, boundary=boundary, max_expansion=4)
+        assert 3 <= int(short.expanded_lengths.max()) <= 4
+
+
+def test_small_alphabets_get_few_rules() -> None:
+    random = Random(5)
+    dna = ["".join(random.choices("ACGT", k=2000)) for _ in range(20)]
+    assert len(Rulebook.learn(dna)) == len(Rulebook.learn(dna, alphabet="dna")) == 256
+    assert len(Rulebook.learn(dna, 300)) == 300
+    assert len(Rulebook.learn(["6 6 63 6 42 17 95 8"] * 3)) < 20
 
 
 # ---- the sample ---------------------------------------------------------------------------------
@@ -183,7 +221,7 @@ def test_fingerprint_tells_what_parsing_depends_on() -> None:
     assert hash(Rulebook("bytes", [[97, 98]])) == hash(book)
     others = [
         Rulebook("bytes", [[97, 99]]),
-        Rulebook("bytes", [[97, 98]], "none"),
+        Rulebook("bytes", [[97, 98]], within=0),
         Rulebook(Alphabet.learn(["".join(map(chr, range(255)))]), [[97, 98]]),
     ]
     assert len({book.fingerprint, *(other.fingerprint for other in others)}) == 4
@@ -227,6 +265,9 @@ def test_arguments_that_cannot_be() -> None:
     ):
         with pytest.raises(GrammarError, match=reason):
             Rulebook("bytes", rules)
+    for within in (-1, 2, "none", True):
+        with pytest.raises(InputError, match="within must be"):
+            Rulebook("bytes", [[97, 98]], within)  # type: ignore[arg-type]
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -237,8 +278,20 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     book.save(tmp_path / "book.json")
     loaded = Rulebook.load(tmp_path / "book.json")
     assert loaded == book
-    assert (loaded.documents, loaded.alphabet, loaded.boundary) == (3, book.alphabet, "words")
+    assert (loaded.documents, loaded.alphabet, loaded.within) == (3, book.alphabet, book.within)
     assert Rulebook.from_json(book.to_json()) == book
+
+
+@pytest.mark.parametrize(
+    ("within", "version", "boundary"), [(None, 1, "words"), (0, 1, "none"), (1, 2, 1)]
+)
+def test_files_are_of_the_first_version_that_suffices(
+    within: int | None, version: int, boundary: str | int
+) -> None:
+    book = Rulebook("bytes", [[97, 98], [256, 99]], within)
+    fields = json.loads(book.to_json())
+    assert (fields["version"], fields["boundary"]) == (version, boundary)
+    assert Rulebook.from_json(book.to_json()).within == book.within
 
 
 def changed(**fields: object) -> str:
@@ -261,6 +314,8 @@ def changed(**fields: object) -> str:
         (changed(rules=[97, 256]), "not defined before it"),
         (changed(rules="ab"), "rules must be a list of integers"),
         (changed(boundary=["words"]), "boundary must be"),
+        (changed(boundary=1), "boundary must be"),
+        (changed(boundary=True), "boundary must be"),
         (changed(documents=-1), "documents must be an integer"),
         (changed(alphabet=7), "alphabet JSON"),
         (changed(alphabet={"name": "greek"}), "must be one of bytes"),
@@ -279,6 +334,6 @@ def test_files_that_are_no_rulebooks(text: str, reason: str, tmp_path: Path) -> 
 
 def test_a_later_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "book.json"
-    path.write_text(changed(version=2))
+    path.write_text(changed(version=3))
     with pytest.raises(VersionError, match=r"book.json: a later Laconic wrote it"):
         Rulebook.load(path)

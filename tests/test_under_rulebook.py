@@ -30,7 +30,7 @@ def any_book(random: Random) -> Rulebook:
         pair = random.randrange(LETTERS + len(rules)), random.randrange(LETTERS + len(rules))
         if pair not in rules:
             rules.append(pair)
-    return Rulebook("dna", np.array(rules, int).reshape(-1, 2), "none")
+    return Rulebook("dna", np.array(rules, int).reshape(-1, 2), within=0)
 
 
 def dna(random: Random, many: int = 4) -> list[list[int]]:
@@ -170,7 +170,7 @@ def test_grammar_dropout_expands_shared_symbols(random: Random, seed: int) -> No
 
 
 def test_shown() -> None:
-    book = Rulebook.learn(["the hen", "then the hens"], rules=4)
+    book = Rulebook.learn(["the hen", "then the hens"], 4, boundary="words")
     grammar = compress("then the hen then", rulebook=book)
     out = io.StringIO()
     grammar.show(file=out)

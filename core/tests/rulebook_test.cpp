@@ -14,7 +14,7 @@ void do_nothing() {}
 Text learned(const std::vector<std::uint8_t>& text, const std::vector<std::int64_t>& offsets, Symbol alphabet_size,
              const std::vector<WordKind>& kinds, const LearnOptions& options, unsigned threads) {
     const Buffer<Symbol> rules = learn_rules(std::span<const std::uint8_t>(text), std::span(offsets), alphabet_size,
-                                             std::span(kinds), options, threads, do_nothing);
+                                             {}, std::span(kinds), options, threads, do_nothing);
     return {rules.begin(), rules.end()};
 }
 
@@ -26,9 +26,9 @@ void check_one_document(const Text& text, Symbol alphabet_size, const std::strin
     const std::vector<std::int64_t> offsets{0, static_cast<std::int64_t>(text.size())};
     const Text rules = learned(terminals, offsets, alphabet_size, {}, {50, 1, 40}, 1);
     CHECK(rules == expected.rules, input);
-    const Rulebook book(alphabet_size, rules, {});
+    const Rulebook book(alphabet_size, rules, 0, {});
     Buffer<Symbol> parsed;
-    Parser(book).parse(std::span<const std::uint8_t>(terminals), parsed);
+    Parser(book, 0, book.size()).parse(std::span<const std::uint8_t>(terminals), parsed);
     CHECK((Text{parsed.begin(), parsed.end()} == expected.sequence), input);
 }
 
@@ -42,7 +42,8 @@ void check_words(const Text& text, Symbol alphabet_size, const std::string& inpu
     kinds[0] = WordKind::blank;
     const Text rules = learned(terminals, offsets, alphabet_size, kinds, {200, 2, 40}, 1);
     CHECK(learned(terminals, offsets, alphabet_size, kinds, {200, 2, 40}, 3) == rules, input);
-    const auto book = std::make_shared<const Rulebook>(alphabet_size, rules, kinds);
+    const std::size_t within = rules.size() / 2 * (text.size() % 3) / 2;  // none, half or all of them
+    const auto book = std::make_shared<const Rulebook>(alphabet_size, rules, within, kinds);
     const auto compressor = under_rulebook(book, codec_named("none").make({}));
     Output out;
     compressor->compress(std::span<const std::uint8_t>(terminals), alphabet_size, out);
@@ -54,7 +55,7 @@ void check_compact(const Text& text, Symbol alphabet_size, Random& random, const
     const std::vector<std::uint8_t> terminals = as<std::uint8_t>(text);
     const std::vector<std::int64_t> offsets{0, static_cast<std::int64_t>(text.size())};
     const Text rules = learned(terminals, offsets, alphabet_size, {}, {random.below(20), 1, 9}, 1);
-    const auto book = std::make_shared<const Rulebook>(alphabet_size, rules, std::span<const WordKind>());
+    const auto book = std::make_shared<const Rulebook>(alphabet_size, rules, 0, std::span<const WordKind>());
     const auto compressor = under_rulebook(book, codec_named("repair").make({}));
     Output out;
     compressor->compress(std::span<const std::uint8_t>(terminals), alphabet_size, out);
@@ -107,7 +108,9 @@ int main() {
         check_compact(text, size, random, input);
     }
     const Symbol twice[] = {0, 1, 0, 1}, later[] = {0, 2};
-    CHECK_THROWS(Rulebook(2, twice, {}), GrammarError, "rule 1 is rule 0 again");
-    CHECK_THROWS(Rulebook(2, later, {}), GrammarError, "not defined before it");
+    CHECK_THROWS(Rulebook(2, twice, 0, {}), GrammarError, "rule 1 is rule 0 again");
+    CHECK_THROWS(Rulebook(2, later, 0, {}), GrammarError, "not defined before it");
+    CHECK_THROWS(Rulebook(2, std::span(twice, 2), 2, {}), GrammarError, "fewer rules than");
+    CHECK_THROWS(Rulebook(2, std::span(twice, 2), 1, {}), GrammarError, "a kind for each terminal");
     return report("rulebook");
 }

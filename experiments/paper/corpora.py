@@ -123,7 +123,7 @@ def _compressed(
         codec = "none"
     name, rules, boundary = shared_rules(codec)
     book = None
-    if rules:
+    if rules != 0:
         book = Rulebook.learn(train.documents, rules, alphabet=alphabet, boundary=boundary)
     one, two = (
         Corpus.from_documents(part.documents, part.labels, name, alphabet, book)

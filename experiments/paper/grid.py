@@ -37,7 +37,7 @@ ROWS = Path(__file__).parent / "rows"
 COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
 IN_PLACE = "grc_ngrams"  # grc, and with each symbol the n-grams that end in it
 MODELS = ("sequence", "ngram", "both")  # each with grc, where it composes
-_CODEC = re.compile(rf"({'|'.join(CODECS)})(\+[1-9][0-9]*(_across)?)?")
+_CODEC = re.compile(rf"({'|'.join(CODECS)})(\+([1-9][0-9]*|auto)(_words|_across)?)?")
 _PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
 _KEYS = {
     "title",
@@ -80,11 +80,15 @@ _TOLD = {
 }
 
 
-def shared_rules(codec: str) -> tuple[str, int, Boundary]:
-    """Return what the name of a codec says: codec, rules that documents share, their boundary."""
+def shared_rules(codec: str) -> tuple[str, int | None, Boundary]:
+    """Return what the name of a codec says: codec, rules that documents share, their boundary.
+
+    None are as many rules as Rulebook.learn makes by default.
+    """
     name, _, book = codec.partition("+")
-    rules, _, across = book.partition("_")
-    return name, int(rules or 0), "none" if across else "words"
+    rules, _, where = book.partition("_")
+    boundaries: dict[str, Boundary] = {"": "phrases", "words": "words", "across": "none"}
+    return name, None if rules == "auto" else int(rules or 0), boundaries[where]
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,8 @@ class Method:
     """What reads the documents: a codec ("bpe" is not one of Laconic's) and settings of the model.
 
     Methods that are `local` have n-grams in their places, as their group's [local] says. A codec
-    with "+4096" has a rulebook of so many rules beneath it, within words; with "+256_across" they
-    may cross words.
+    with "+4096" has a rulebook of so many rules beneath it, with "+auto" of as many as are learned
+    by default; with "+4096_words" they stay within words, with "+4096_across" any may cross them.
 
     >>> method = Method.named("grc-lzd")
     >>> method.codec, method.composer, method.sequence_model, method.model, method.local
@@ -101,7 +105,7 @@ class Method:
     >>> Method.named("both-lzd").model, Method.named("grc_ngrams-lzd").local
     ('both', True)
     >>> Method.named("grc-repair+4096").shared
-    ('repair', 4096, 'words')
+    ('repair', 4096, 'phrases')
     """
 
     name: str
@@ -122,7 +126,7 @@ class Method:
             raise ConfigError(
                 f"no method {name!r}; there are {', '.join(_PLAIN)} and composer-codec, such as "
                 f"grc-repair, with {', '.join((*COMPOSERS, IN_PLACE))} and "
-                f"{', '.join(CODECS)} (repair+4096: over a rulebook; repair+256_across), "
+                f"{', '.join(CODECS)} (repair+auto, repair+4096: over a rulebook; repair+256_across), "
                 f"and model-codec, such as both-repair, with {', '.join(MODELS)}"
             )
         if first in MODELS:
@@ -132,8 +136,8 @@ class Method:
         return cls(name, codec, first, "lstm")
 
     @property
-    def shared(self) -> tuple[str, int, Boundary]:
-        """The codec, the rules that documents share (0: none), and what those do not cross."""
+    def shared(self) -> tuple[str, int | None, Boundary]:
+        """The codec, the rules that documents share (0: none), and how they stand to words."""
         return shared_rules(self.codec)
 
 

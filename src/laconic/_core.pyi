@@ -12,13 +12,18 @@ class Rulebook:
     """Shared rules, ready to parse with; laconic.Rulebook has more to say of them."""
 
     def __init__(
-        self, alphabet_size: int, rules: NDArray[numpy.int32], kinds: NDArray[numpy.uint8]
+        self,
+        alphabet_size: int,
+        rules: NDArray[numpy.int32],
+        within: int,
+        kinds: NDArray[numpy.uint8],
     ) -> None: ...
 
 def learn_rules(
     text: NDArray[numpy.integer[Any]],
     offsets: NDArray[numpy.int64],
     alphabet_size: int,
+    known: NDArray[numpy.int32],
     kinds: NDArray[numpy.uint8],
     max_rules: int,
     min_documents: int,

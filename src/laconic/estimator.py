@@ -55,7 +55,7 @@ class Parameters(TrainingSettings):
 
     codec: CodecName | Codec = "repair"
     alphabet: str | Alphabet = "bytes"
-    rulebook: int | Rulebook | None = 4096
+    rulebook: int | str | Rulebook | None = "auto"
     max_epochs: int = TrainingConfig.epochs
     model: Literal["auto", "sequence", "ngram", "both"] = "auto"
     settings: Mapping[str, Any] | None = None
@@ -196,13 +196,16 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _rulebook(self, documents: list[Any], alphabet: Alphabet) -> Rulebook | None:
         """Return the rules that documents share: those that are given, or that these have."""
-        if isinstance(self.rulebook, Rulebook):
-            return self.rulebook
-        if not is_integer(wanted := self.rulebook or 0) or wanted < 0:
-            raise InputError(f"rulebook must be a number of rules or a Rulebook, not {wanted!r}")
+        wanted = self.rulebook or 0
+        if isinstance(wanted, Rulebook):
+            return wanted
+        if wanted != "auto" and (not is_integer(wanted) or wanted < 0):
+            raise InputError(
+                f'rulebook must be "auto", a number of rules or a Rulebook, not {wanted!r:.40}'
+            )
         # Few documents share few rules, perhaps none.
-        learned = Rulebook.learn(documents, int(wanted), alphabet=alphabet) if wanted else ()
-        return learned or None
+        rules = None if wanted == "auto" else int(wanted)
+        return Rulebook.learn(documents, rules, alphabet=alphabet) or None
 
     def _config(self, task: Task) -> TrainingConfig:
         names = [each.name for each in fields(TrainingSettings)]

@@ -82,11 +82,13 @@ def learn(
     min_documents: int = 2,
     max_expansion: int | None = None,
     kinds: Sequence[str] | None = None,
+    known: Rules | None = None,
 ) -> Rules:
     """The rules of a rulebook: Re-Pair of all documents at once, pairs never across words.
 
     A pair is replaced if it occurs twice, in `min_documents` documents. Ties as in `repair`, as if
-    the documents were read one after the other.
+    the documents were read one after the other. Rules that are `known` made the last symbols of the
+    alphabet; they are not found again.
 
     >>> learn([[0, 1, 2], [0, 1, 0, 1], [1, 2]], 3, rules=9, min_documents=2)
     [(0, 1)]
@@ -94,8 +96,10 @@ def learn(
     pieces = [
         (number, word) for number, text in enumerate(documents) for word in words(text, kinds)
     ]
-    found = Rules()
-    lengths = [1] * alphabet_size
+    found, known = Rules(), known or []
+    lengths = [1] * (alphabet_size - len(known))
+    for left, right in known:
+        lengths.append(lengths[left] + lengths[right])
     order: dict[Pair, int] = {}
     while len(found) < rules:
         counts: Counter[Pair] = Counter()
@@ -109,6 +113,7 @@ def learn(
             pair
             for pair, count in counts.items()
             if count >= 2
+            and pair not in known
             and len(places[pair]) >= min_documents
             and (max_expansion is None or lengths[pair[0]] + lengths[pair[1]] <= max_expansion)
         ]
@@ -122,15 +127,23 @@ def learn(
 
 
 def parse(
-    document: Sequence[int], rules: Rules, alphabet_size: int, kinds: Sequence[str] | None = None
+    document: Sequence[int],
+    rules: Rules,
+    alphabet_size: int,
+    kinds: Sequence[str] | None = None,
+    within: int | None = None,
 ) -> list[int]:
     """What the rules of a rulebook leave of a document: each is applied everywhere, in order.
+
+    The first `within` rules (None: all) keep within words.
 
     >>> parse([0, 1, 2, 0, 1], [(0, 1), (3, 2)], 3)
     [4, 3]
     """
     pieces = words(document, kinds)
     for k, rule in enumerate(rules):
+        if k == within:
+            pieces = [[symbol for word in pieces for symbol in word]]
         pieces = [_replace(word, rule, alphabet_size + k) for word in pieces]
     return [symbol for word in pieces for symbol in word]
 

@@ -26,11 +26,14 @@ from laconic.files import AnyPath, check_version, read_json, write_text
 from laconic.show import how_many, print_shared
 from laconic.threads import threads_of
 
-Boundary: TypeAlias = Literal["words", "none"]
+Boundary: TypeAlias = Literal["phrases", "words", "none"]
+
+RULES = 4096
+"""How many are learned, if there are as many texts of four letters."""
 
 SAMPLE = 1 << 28
 """Letters from which a rulebook is learned, at most; of more, random documents are taken."""
-_VERSION = 1
+_VERSION = 2  # 1 if all rules keep within words, or none
 _MOST = 0xFFFFFFFF
 _MOST_UNPACKED = 1 << 27  # bytes of rules in metadata
 _LONGEST = 1 << 20  # letters of a symbol that are spelled
@@ -42,15 +45,16 @@ class Rulebook:
     """Rules that documents share: rule k defines symbol alphabet.size + k by two smaller symbols.
 
     A document is parsed rule by rule: each replaces its pair wherever it is found from left to
-    right, as when it was learned, so that like words are cut alike in all documents. With
-    `boundary="words"` no rule crosses words: a word is a run of letters, digits and bytes above
-    0x7F, or a run of other signs, each with the blank before it if there is one; white space that
-    is left over is a word, too. `rules` is int32 [S, 2], read-only. Immutable. Raises
-    GrammarError for arrays that are no such rules, two that are alike included.
+    right, as when it was learned, so that like words are cut alike in all documents. The first
+    `within` rules (by default all) cross no words, and come before the others, which may. A word is
+    a run of letters, digits and bytes above 0x7F, or a run of other signs, each with the blank
+    before it if there is one; white space that is left over is a word, too. `rules` is int32
+    [S, 2], read-only. Immutable. Raises GrammarError for arrays that are no such rules, two that
+    are alike included.
 
-    >>> book = Rulebook.learn(["the hen", "then the hens"], rules=4)
+    >>> book = Rulebook.learn(["the hen", "then the hens"], rules=8)
     >>> [book.text(symbol) for symbol in range(256, 256 + len(book))]
-    ['he', 'the', ' he', ' hen']
+    ['he', 'the', ' he', ' hen', 'the hen']
     >>> symbols, offsets = book.parse(["the other hen"])
     >>> [book.text(symbol) for symbol in symbols.tolist()]
     ['the', ' ', 'o', 'the', 'r', ' hen']
@@ -58,7 +62,7 @@ class Rulebook:
 
     alphabet: Alphabet
     rules: Int32s
-    boundary: Boundary
+    within: int
     documents: int = field(default=0)
     """From how many documents it was learned; 0 if that is not known."""
 
@@ -66,17 +70,19 @@ class Rulebook:
         self,
         alphabet: str | Alphabet,
         rules: npt.ArrayLike,
-        boundary: Boundary = "words",
+        within: int | None = None,
         documents: int = 0,
     ) -> None:
-        if boundary not in get_args(Boundary):
-            raise InputError(f'boundary must be "words" or "none", not {boundary!r:.40}')
+        made = pairs(rules)
+        within = len(made) if within is None else within
+        if not is_integer(within) or not 0 <= within <= len(made):
+            raise InputError(f"within must be from 0 to {len(made)} rules, not {within!r:.40}")
         if not is_integer(documents) or documents < 0:
             raise InputError(f"documents must be an integer of at least 0, not {documents!r:.40}")
         self.__dict__.update(
             alphabet=as_alphabet(alphabet),
-            rules=pairs(rules),
-            boundary=boundary,
+            rules=made,
+            within=int(within),
             documents=int(documents),
         )
         _ = self.core  # which checks the rules
@@ -85,17 +91,22 @@ class Rulebook:
     def learn(
         cls,
         documents: Iterable[Document],
-        rules: int = 4096,
+        rules: int | None = None,
         *,
         alphabet: str | Alphabet = "bytes",
         min_documents: int = 2,
-        boundary: Boundary = "words",
+        boundary: Boundary = "phrases",
         max_expansion: int | None = None,
         sample: int = SAMPLE,
         seed: int = 0,
         threads: int | None = None,
     ) -> Rulebook:
         """Return up to `rules` rules of Re-Pair over all documents at once, never across two.
+
+        With the boundary "phrases" half of the rules are learned within words, and then the others
+        over what these leave, so that they may join words; with "words" no rule crosses words, with
+        "none" any may. By default there are 4096 rules, or as many as there are texts of four
+        letters if these are fewer: 256 for DNA, where longer rules would be chance.
 
         The most frequent pair is replaced everywhere, again and again, while there is one that
         occurs twice, in at least `min_documents` documents, and stands for at most
@@ -108,8 +119,12 @@ class Rulebook:
         Raises as Alphabet.encode_many does for documents, ValueError for other arguments.
         """
         alphabet = as_alphabet(alphabet)
+        if boundary not in get_args(Boundary):
+            raise InputError(
+                f'boundary must be "phrases", "words" or "none", not {boundary!r:.40}'
+            )
         for name, value, least in (
-            ("rules", rules, 0),
+            ("rules", RULES if rules is None else rules, 0),
             ("min_documents", min_documents, 1),
             ("max_expansion", _MOST if max_expansion is None else max_expansion, 1),
             ("sample", sample, 1),
@@ -118,17 +133,32 @@ class Rulebook:
                 raise InputError(f"{name} must be an integer of at least {least}, not {value!r}")
         kept = _sample(documents, sample, seed)
         symbols, offsets = alphabet.encode_many(kept)
-        made = _core.learn_rules(
-            symbols,
-            offsets,
-            alphabet.size,
-            _kinds(alphabet, boundary),
-            min(rules, (1 << 31) - 1 - alphabet.size),
-            min(min_documents, _MOST),
-            _MOST if max_expansion is None else min(max_expansion, _MOST),
-            threads_of(threads),
-        )
-        return cls(alphabet, made, boundary, len(kept))
+        if rules is None:
+            rules = min(RULES, np.count_nonzero(np.bincount(symbols)) ** 4)
+        rules = min(rules, (1 << 31) - 1 - alphabet.size)
+
+        def learned(text: npt.NDArray[Any], offsets: Int64s, known: Int32s, within: bool) -> Int32s:
+            wanted = rules // 2 if within and boundary == "phrases" else rules - len(known)
+            return _core.learn_rules(
+                text,
+                offsets,
+                alphabet.size + len(known),
+                known,
+                _kinds(alphabet) if within else np.zeros(0, np.uint8),
+                wanted,
+                min(min_documents, _MOST),
+                _MOST if max_expansion is None else min(max_expansion, _MOST),
+                threads_of(threads),
+            )
+
+        made = np.zeros((0, 2), np.int32)
+        if boundary != "none":
+            made = learned(symbols, offsets, made, within=True)
+        within = len(made)
+        if boundary != "words":
+            parsed = cls(alphabet, made)._parse(symbols, offsets, threads)
+            made = np.concatenate([made, learned(*parsed, made, within=False)])
+        return cls(alphabet, made, within, len(kept))
 
     def __len__(self) -> int:
         """The number of rules."""
@@ -147,7 +177,19 @@ class Rulebook:
     @cached_property
     def core(self) -> _core.Rulebook:
         """The rulebook as the core takes it."""
-        return _core.Rulebook(self.alphabet.size, self.rules, _kinds(self.alphabet, self.boundary))
+        return _core.Rulebook(self.alphabet.size, self.rules, self.within, _kinds(self.alphabet))
+
+    @property
+    def boundary(self) -> str | int:
+        """What files say: "words" or "none", or how many of the first rules keep within words."""
+        return {len(self.rules): "words", 0: "none"}.get(self.within, self.within)
+
+    @property
+    def crossing(self) -> str:
+        """How its rules stand to words, in words."""
+        if self.within == len(self.rules):
+            return "within words"
+        return f"{self.within:,} of them within words" if self.within else "across words"
 
     @cached_property
     def expanded_lengths(self) -> Int64s:
@@ -169,7 +211,11 @@ class Rulebook:
 
         Document k is symbols[offsets[k]:offsets[k + 1]]. O(n log n) at worst for each.
         """
-        text, offsets = self.alphabet.encode_many(documents)
+        return self._parse(*self.alphabet.encode_many(documents), threads)
+
+    def _parse(
+        self, text: npt.NDArray[Any], offsets: Int64s, threads: int | None
+    ) -> tuple[Int32s, Int64s]:
         made = _core.compress_many(
             text,
             offsets,
@@ -203,7 +249,7 @@ class Rulebook:
     def show(self, rows: int = 20, file: TextIO | None = None) -> None:
         """Print the first rules with what they stand for.
 
-        >>> Rulebook.learn(["the hen", "then the hens"], rules=4).show(rows=2)
+        >>> Rulebook.learn(["the hen", "then the hens"], 4, boundary="words").show(rows=2)
         <Rulebook: 4 rules over Alphabet.bytes(), within words>
         symbol  length  rule   expansion
            256       2  h e    'he'
@@ -230,7 +276,7 @@ class Rulebook:
         """Return the rulebook as a JSON object, in ASCII; from_json reads it back."""
         fields = {
             "laconic": "rulebook",
-            "version": _VERSION,
+            "version": 2 if isinstance(self.boundary, int) else 1,
             "alphabet": json.loads(self.alphabet.to_json()),
             "boundary": self.boundary,
             "documents": self.documents,
@@ -257,7 +303,7 @@ class Rulebook:
     @classmethod
     @functools.lru_cache(maxsize=8)  # all shards of a corpus, and all its tables, have the same
     def unpacked(
-        cls, alphabet: Alphabet, packed: str, boundary: Boundary, documents: int
+        cls, alphabet: Alphabet, packed: str, boundary: str | int, documents: int
     ) -> Rulebook:
         """Return the rulebook whose rules are `packed`; InputError for what no rulebook gives."""
         try:
@@ -268,7 +314,8 @@ class Rulebook:
         if len(data) % 8 or not unpacker.eof:
             raise InputError("its rules cannot be read: they are cut short, or too many")
         symbols = np.frombuffer(data, np.uint8).reshape(4, -1).T.copy().view("<i4")
-        return cls(alphabet, symbols.reshape(2, -1).T, boundary, documents)
+        rules = symbols.reshape(2, -1).T
+        return cls(alphabet, rules, _within(boundary, len(rules)), documents)
 
     @classmethod
     def _of(cls, fields: Any) -> Rulebook:
@@ -285,11 +332,12 @@ class Rulebook:
             raise InputError("a rule has two symbols, the last has one")
         alphabet = Alphabet.from_json(json.dumps(fields["alphabet"]))
         pairs = [rules[k : k + 2] for k in range(0, len(rules), 2)]
-        return cls(alphabet, pairs, fields["boundary"], fields["documents"])
+        within = _within(fields["boundary"], len(pairs))
+        return cls(alphabet, pairs, within, fields["documents"])
 
     def __repr__(self) -> str:
-        where = "within words" if self.boundary == "words" else "across words"
-        return f"<Rulebook: {how_many(len(self), 'rule')} over {self.alphabet!r}, {where}>"
+        count = how_many(len(self), "rule")
+        return f"<Rulebook: {count} over {self.alphabet!r}, {self.crossing}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rulebook):
@@ -300,7 +348,18 @@ class Rulebook:
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rulebook, (self.alphabet, self.rules, self.boundary, self.documents)
+        return Rulebook, (self.alphabet, self.rules, self.within, self.documents)
+
+
+def _within(boundary: Any, rules: int) -> int:
+    """Return how many rules keep within words, of so many, as files say it."""
+    if type(boundary) is int and 0 < boundary < rules:
+        return boundary
+    if boundary not in ("words", "none"):
+        raise InputError(
+            f'boundary must be "words", "none" or a number of the rules, not {boundary!r:.40}'
+        )
+    return rules if boundary == "words" else 0
 
 
 def _sample(documents: Iterable[Document], letters: int, seed: int) -> list[Document]:
@@ -320,10 +379,8 @@ def _sample(documents: Iterable[Document], letters: int, seed: int) -> list[Docu
     return [document for _, _, document in sorted(kept, key=lambda entry: entry[1])]
 
 
-def _kinds(alphabet: Alphabet, boundary: Boundary) -> npt.NDArray[np.uint8]:
-    """Return what each terminal is to words, uint8; nothing if there are none."""
-    if boundary == "none":
-        return np.zeros(0, np.uint8)
+def _kinds(alphabet: Alphabet) -> npt.NDArray[np.uint8]:
+    """Return what each terminal is to words, uint8 [alphabet.size]."""
     if alphabet.characters is None:
         kinds = [_kind(chr(byte)) if byte < 0x80 else _LETTER for byte in range(256)]
     else:

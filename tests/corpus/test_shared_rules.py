@@ -33,7 +33,7 @@ def corpus(**options: Any) -> Corpus:
     return Corpus.from_documents(TEXTS, labels, rulebook=BOOK, **options)
 
 
-@given(RANDOMS, CODECS, st.sampled_from(["words", "none"]))
+@given(RANDOMS, CODECS, st.sampled_from(["phrases", "words", "none"]))
 def test_tables_come_back(random: Any, options: dict[str, Any], boundary: Any) -> None:
     texts = ["".join(random.choices("ab. ", k=random.randint(0, 40))) for _ in range(5)]
     book = Rulebook.learn(texts, 10, boundary=boundary, alphabet=Alphabet.learn(["ab. "]))
@@ -136,16 +136,19 @@ def changed(**fields: Any) -> pa.Table:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"version": 3}, "format version 3; this Laconic reads versions 1 to 2: upgrade Laconic"),
+        ({"version": 4}, "format version 4; this Laconic reads versions 1 to 3: upgrade Laconic"),
         ({"rulebook": 7}, '"rulebook" must be an object of boundary, documents, fingerprint'),
         ({"book": {"more": 1}}, '"rulebook" must be an object of boundary, documents'),
-        ({"book": {"rules": 7}}, 'must be texts, "documents" a number'),
-        ({"book": {"documents": "7"}}, 'must be texts, "documents" a number'),
+        ({"book": {"rules": 7}}, 'must be a text, "documents" a number'),
+        ({"book": {"documents": "7"}}, 'must be a text, "documents" a number'),
+        ({"book": {"boundary": [6]}}, '"boundary" of the rulebook must be a text or a number'),
+        ({"book": {"boundary": 12}}, "boundary must be"),
+        ({"book": {"boundary": 5}}, '"fingerprint" is not the rulebook\'s'),
         ({"book": {"documents": -7}}, "documents must be an integer of at least 0"),
         ({"book": {"boundary": "lines"}}, "boundary must be"),
         ({"book": {"boundary": "none"}}, '"fingerprint" is not the rulebook\'s'),
         ({"book": {"rules": "!"}}, "its rules cannot be read"),
-        ({"book": {"rules": "eJwDAAAAAAE="}}, '"fingerprint" is not the rulebook\'s'),
+        ({"book": {"rules": "eJwDAAAAAAE="}}, "a number of the rules, not 6"),
         ({"book": {"rules": BOOK.packed[:20]}}, "its rules cannot be read: they are cut short"),
     ],
 )
@@ -222,7 +225,7 @@ def test_commands(csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     capsys.readouterr()
     run("info", first)
     shown = capsys.readouterr().out
-    assert f"12 rules within words, of 30 documents, {BOOK.fingerprint[:12]}" in shown
+    assert f"12 rules, 6 within words, of 30 documents, {BOOK.fingerprint[:12]}" in shown
     assert "depth      " in shown
     run("info", first, "--json")
     assert json.loads(capsys.readouterr().out)["rulebook"]["fingerprint"] == BOOK.fingerprint
@@ -266,4 +269,4 @@ def test_bad_documents_are_left_out_of_learning(tmp_path: Path) -> None:
 def test_metadata_stay_small() -> None:
     book = Rulebook.learn(laconic.samples.load("kjv").train.documents, 4096)
     assert len(book.packed) < 4 * len(book)
-    assert Rulebook.unpacked(book.alphabet, book.packed, "words", 7) == book
+    assert Rulebook.unpacked(book.alphabet, book.packed, 2048, 7) == book

@@ -138,11 +138,13 @@ def test_a_bad_grid_is_refused(tmp_path: Path, text: str, reason: str) -> None:
 
 
 def test_a_codec_may_be_over_a_rulebook(tmp_path: Path) -> None:
-    for name, boundary in (("lzd+30", "words"), ("lzd+30_across", "none")):
+    names = ("lzd+30", "phrases"), ("lzd+30_words", "words"), ("lzd+30_across", "none")
+    for name, boundary in names:
         assert grid.Method.named(f"grc-{name}").shared == ("lzd", 30, boundary)
         train, test = corpora("bacteria", name, 100, tmp_path)
         assert train.rulebook == test.rulebook is not None
-        assert (len(train.rulebook), train.rulebook.boundary) == (30, boundary)
+        within = {"phrases": 15, "words": 30, "none": 0}[boundary]
+        assert (len(train.rulebook), train.rulebook.within) == (30, within)
         assert train.codec.name == "lzd"
     for wrong in ("grc-lzd+", "grc-lzd+0", "grc-lzd+9_along", "grc-zip+9"):
         with pytest.raises(ValueError, match="no method"):

@@ -89,8 +89,8 @@ def compress(
         bytes, zhang, dna, dna_n, learn (the characters of the input), or a .json file of one. By
         default the rulebook's, or bytes.
     rulebook
-        Rules that documents share, below those of their own: a number of them, such as 4096, learns
-        them from this input; a .json file of `laconic rulebook`, or a corpus, has them already.
+        Rules that documents share, below those of their own: auto, or a number of them, learns them
+        from this input; a .json file of `laconic rulebook`, or a corpus, has them already.
     engine
         Where to compress: threads here, a Ray cluster, or Spark.
     workers
@@ -180,12 +180,12 @@ def _alphabet(name: str, documents: Inputs) -> Alphabet:
 def _rulebook(told: str, alphabet: Alphabet | None, documents: Inputs, on_error: str) -> Rulebook:
     from laconic.corpus.inputs import rulebook_in
 
-    if not told.isdecimal():
+    if told != "auto" and not told.isdecimal():
         return rulebook_in(Path(told))
     alphabet = alphabet or Alphabet.bytes()
     # Bad documents are told, or left out, when they are compressed.
     texts = filter(alphabet.holds, documents.texts()) if on_error == "skip" else documents.texts()
-    return Rulebook.learn(texts, int(told), alphabet=alphabet)
+    return Rulebook.learn(texts, None if told == "auto" else int(told), alphabet=alphabet)
 
 
 def _report(out: Place, tally: Tally, rejects: Place | None, seconds: float, as_json: bool) -> None:

@@ -102,7 +102,7 @@ def _figures(given: Path, sample: int) -> dict[str, Any]:
 def _shared(rulebook: Rulebook | None) -> dict[str, Any] | None:
     if rulebook is None:
         return None
-    figures = {"rules": len(rulebook), "boundary": rulebook.boundary}
+    figures = {"rules": len(rulebook), "within_words": rulebook.within}
     return figures | {"documents": rulebook.documents, "fingerprint": rulebook.fingerprint}
 
 
@@ -120,9 +120,8 @@ def _print_table(figures: dict[str, Any]) -> None:
         "size": f"{figures['bytes']:,} bytes, {figures['bytes_per_document']:,.0f} per document",
     }
     if shared := figures["rulebook"]:
-        within = "within words" if shared["boundary"] == "words" else "across words"
         lines["rulebook"] = (
-            f"{shared['rules']:,} rules {within}, of {shared['documents']:,} documents, "
+            f"{shared['rules']:,} rules, {shared['within_words']:,} within words, of {shared['documents']:,} documents, "
             f"{shared['fingerprint'][:12]}"
         )
     if "compared_documents" in figures:

@@ -17,9 +17,9 @@ def rulebook(
     *,
     out: Out,
     reading: Reading = None,
-    rules: int = 4096,
+    rules: int | None = None,
     alphabet: str | None = None,
-    boundary: Literal["words", "none"] = "words",
+    boundary: Literal["phrases", "words", "none"] = "phrases",
     min_documents: int = 2,
     max_expansion: int | None = None,
     sample: int = 256,
@@ -29,11 +29,11 @@ def rulebook(
 ) -> None:
     """Learn rules that documents share, so that these and others are compressed under them.
 
-    laconic rulebook train.csv -o book.json --rules 4096
+    laconic rulebook train.csv -o book.json
 
     laconic compress train.csv -o train.parquet --rulebook book.json
 
-    Take documents that train, not those that test. `laconic compress --rulebook 4096` learns a
+    Take documents that train, not those that test. `laconic compress --rulebook auto` learns a
     rulebook on its way, with the defaults of this command.
 
     Parameters
@@ -41,11 +41,13 @@ def rulebook(
     out
         A .json file. It appears when it is whole.
     rules
-        How many, at most.
+        How many, at most; by default 4096, or as many as there are texts of four letters if
+        these are fewer: 256 for DNA.
     alphabet
         bytes, zhang, dna or dna_n; by default the corpus's, or bytes.
     boundary
-        words: rules stay within words, as those of tokenizers do; none: they may cross them.
+        words: rules stay within words, as those of tokenizers do; none: they may cross them;
+        phrases: half of them stay within words, and the others then join these.
     min_documents
         A rule is of a pair that occurs in at least so many documents.
     max_expansion

@@ -100,7 +100,7 @@ def rulebook_in(path: Path) -> Rulebook:
     if rulebook is None:
         raise InputError(
             f"{path} is a corpus without a rulebook: learn one with `laconic rulebook`, or by "
-            "`laconic compress --rulebook 4096`"
+            "`laconic compress --rulebook auto`"
         )
     return rulebook
 

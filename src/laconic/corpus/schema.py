@@ -23,8 +23,8 @@ from laconic.errors import GrammarError, InputError
 from laconic.grammar import Grammars, grammars_of
 from laconic.rulebook import Rulebook
 
-VERSION = 2
-"""The last that is known; only what has a rulebook needs it, and all else is of version 1."""
+VERSION = 3
+"""The last that is known; files are of the first that suffices (About.version)."""
 _KEY, _CHECK = b"laconic", b"laconic.crc32"
 _LAYOUT, _SHARDS = b"laconic.layout", b"laconic.shards"
 _MOST_METADATA = 1 << 24
@@ -84,10 +84,17 @@ class About:
     model: str | None = None
     rulebook: Rulebook | None = None
 
+    @property
+    def version(self) -> int:
+        """Of the format: 1, or 2 with a rulebook, or 3 if only some of its rules cross words."""
+        if self.rulebook is None:
+            return 1
+        return 3 if isinstance(self.rulebook.boundary, int) else 2
+
     def schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
         """Return the schema of a corpus in memory with these fields."""
         about = {
-            "version": 1 if self.rulebook is None else 2,
+            "version": self.version,
             "codec": self.codec.to_dict(),
             "alphabet": json.loads(self.alphabet.to_json()),
             "alphabet_size": self.alphabet.size,
@@ -163,10 +170,10 @@ def _rulebook(fields: object, alphabet: Alphabet) -> Rulebook | None:
     if not isinstance(fields, dict) or sorted(fields) != list(names):
         raise InputError(f'"rulebook" must be an object of {", ".join(names)}')
     boundary, documents, fingerprint, rules = (fields[name] for name in names)
-    if not isinstance(rules, str) or not isinstance(boundary, str) or type(documents) is not int:
-        raise InputError(
-            '"rules" and "boundary" of the rulebook must be texts, "documents" a number'
-        )
+    if not isinstance(rules, str) or type(documents) is not int:
+        raise InputError('"rules" of the rulebook must be a text, "documents" a number')
+    if type(boundary) not in (str, int):
+        raise InputError('"boundary" of the rulebook must be a text or a number')
     rulebook = Rulebook.unpacked(alphabet, rules, boundary, documents)
     if rulebook.fingerprint != fingerprint:
         raise InputError('"fingerprint" is not the rulebook\'s')

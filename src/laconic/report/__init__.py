@@ -28,8 +28,7 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
     about["task"], about["classes"] = run.task.name, list(run.task.classes)
     about["codec"], about["alphabet"] = run.codec.name, str(run.alphabet)
     if (book := run.rulebook) is not None:
-        where = "within" if book.boundary == "words" else "across"
-        about["rulebook"] = f"{how_many(len(book), 'rule')}, {where} words"
+        about["rulebook"] = f"{how_many(len(book), 'rule')}, {book.crossing}"
     return RunFacts(
         title=title or run.folder.resolve().name,
         config=run.config.to_json(),
