@@ -83,7 +83,16 @@ CALLS: dict[str, Callable[[SimpleNamespace], Callable[[], Any]]] = {
     "from_zipped": lambda k: partial(_core.from_zipped, k.zipped, k.zipped_end, 256, False, 1),
     "scan_gzip": lambda k: partial(_core.scan_gzip, k.zipped),
     "learn_rules": lambda k: partial(
-        _core.learn_rules, k.text, k.offsets, 256, np.zeros((0, 2), np.int32), np.zeros(0, np.uint8), 99, 2, 1 << 30, 1
+        _core.learn_rules,
+        k.text,
+        k.offsets,
+        256,
+        np.zeros((0, 2), np.int32),
+        np.zeros(0, np.uint8),
+        99,
+        2,
+        1 << 30,
+        1,
     ),
     "Rulebook": lambda k: partial(_core.Rulebook, 256, k.many.rules[:1], 0, np.zeros(0, np.uint8)),
     "count_hashed": lambda k: partial(_core.count_hashed, k.many, LETTERS, 1, 2, 999, False, 1),

@@ -152,7 +152,9 @@ def test_threads_and_order_of_work_do_not_matter(boundary: Any) -> None:
     kinds = [KINDS[k] for k in _byte_kinds()]
     rules = [*map(tuple, one.rules.tolist())]
     begin, end = first[1][5:7]
-    assert first[0][begin:end].tolist() == oracle.parse([*documents[5]], rules, 256, kinds, one.within)
+    assert first[0][begin:end].tolist() == oracle.parse(
+        [*documents[5]], rules, 256, kinds, one.within
+    )
 
 
 def _byte_kinds() -> list[int]:

@@ -126,7 +126,7 @@ class Method:
             raise ConfigError(
                 f"no method {name!r}; there are {', '.join(_PLAIN)} and composer-codec, such as "
                 f"grc-repair, with {', '.join((*COMPOSERS, IN_PLACE))} and "
-                f"{', '.join(CODECS)} (repair+auto, repair+4096: over a rulebook; repair+256_across), "
+                f"{', '.join(CODECS)} (repair+auto, lzd+256_across: over a rulebook), "
                 f"and model-codec, such as both-repair, with {', '.join(MODELS)}"
             )
         if first in MODELS:

@@ -120,9 +120,7 @@ class Rulebook:
         """
         alphabet = as_alphabet(alphabet)
         if boundary not in get_args(Boundary):
-            raise InputError(
-                f'boundary must be "phrases", "words" or "none", not {boundary!r:.40}'
-            )
+            raise InputError(f'boundary must be "phrases", "words" or "none", not {boundary!r:.40}')
         for name, value, least in (
             ("rules", RULES if rules is None else rules, 0),
             ("min_documents", min_documents, 1),

@@ -101,7 +101,7 @@ def test_estimators_learn_one_from_what_they_fit_or_take_one() -> None:
     assert given.predict(TEXTS[:3]).shape == (3,)
     for none in (None, 0):
         assert GrammarClassifier(rulebook=none, **tiny).fit(TEXTS, LABELS).rulebook_ is None
-    with pytest.raises(ValueError, match="rulebook must be .* a number of rules"):
+    with pytest.raises(ValueError, match=r"rulebook must be .* a number of rules"):
         GrammarClassifier(rulebook=-1, **tiny).fit(TEXTS, LABELS)
 
 

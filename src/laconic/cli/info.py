@@ -121,8 +121,8 @@ def _print_table(figures: dict[str, Any]) -> None:
     }
     if shared := figures["rulebook"]:
         lines["rulebook"] = (
-            f"{shared['rules']:,} rules, {shared['within_words']:,} within words, of {shared['documents']:,} documents, "
-            f"{shared['fingerprint'][:12]}"
+            f"{shared['rules']:,} rules, {shared['within_words']:,} within words, "
+            f"of {shared['documents']:,} documents, {shared['fingerprint'][:12]}"
         )
     if "compared_documents" in figures:
         lines["against"] = (
