@@ -131,12 +131,12 @@ class Rulebook:
                 raise InputError(f"{name} must be an integer of at least {least}, not {value!r}")
         kept = _sample(documents, sample, seed)
         symbols, offsets = alphabet.encode_many(kept)
-        if rules is None:
-            rules = min(RULES, np.count_nonzero(np.bincount(symbols)) ** 4)
-        rules = min(rules, (1 << 31) - 1 - alphabet.size)
+        letters = int(np.count_nonzero(np.bincount(symbols)))
+        most = min(RULES, letters**4) if rules is None else rules
+        most = min(most, (1 << 31) - 1 - alphabet.size)
 
         def learned(text: npt.NDArray[Any], offsets: Int64s, known: Int32s, within: bool) -> Int32s:
-            wanted = rules // 2 if within and boundary == "phrases" else rules - len(known)
+            wanted = most // 2 if within and boundary == "phrases" else most - len(known)
             return _core.learn_rules(
                 text,
                 offsets,
