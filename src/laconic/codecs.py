@@ -156,14 +156,14 @@ def compress_many(
         raise TypeError("compress_many takes many documents; use compress for one, or pass [it]")
     parts: list[Any] = list(documents)
     if compressed:
-        check_compressed(codec, rulebook)
         alphabet = _alphabet_of_text(alphabet, alphabet_size, None)
+        check_compressed(codec, rulebook, alphabet)
         for i, part in enumerate(parts):
             if not isinstance(part, BYTES_LIKE):
                 raise TypeError(f"document {i} must be compressed bytes, not {type(part).__name__}")
         data = np.frombuffer(b"".join(parts), np.uint8)
         offsets = np.cumsum([0, *(memoryview(part).nbytes for part in parts)], dtype=np.int64)
-        return from_zipped(data, offsets, alphabet, threads)
+        return from_zipped(data, offsets, threads)
     if isinstance(parts[0], _TEXT) if parts else alphabet_size is None:
         alphabet = _alphabet_of_text(alphabet, alphabet_size, rulebook)
         symbols, offsets = alphabet.encode_many(parts)
@@ -194,22 +194,22 @@ def from_gzip(data: bytes | bytearray | memoryview) -> Grammar:
 
 
 def from_zipped(
-    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], alphabet: Alphabet, threads: int
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], threads: int
 ) -> Grammars:
     """Return the grammars of documents that lie compressed: data[offsets[i]:offsets[i + 1]]."""
-    if alphabet != Alphabet.bytes():
-        raise InputError(
-            f"what is compressed is bytes, not {alphabet!r}; leave the alphabet out, or inflate it"
-        )
-    return grammars_of(_core.from_zipped(data, offsets, alphabet.size, False, threads), None)
+    return grammars_of(_core.from_zipped(data, offsets, 256, False, threads), None)
 
 
-def check_compressed(codec: Codec, rulebook: Rulebook | None) -> None:
+def check_compressed(codec: Codec, rulebook: Rulebook | None, alphabet: Alphabet) -> None:
     """Raise InputError where documents that lie compressed cannot become grammars as they are."""
     if codec.name != "deflate":
         raise InputError(f'compressed is for codec "deflate": {codec.name} would have to inflate')
     if rulebook is not None:
         raise InputError("a rulebook is for text: what is compressed has its rules already")
+    if alphabet != Alphabet.bytes():
+        raise InputError(
+            f"what is compressed is bytes, not {alphabet!r}; leave the alphabet out, or inflate it"
+        )
 
 
 def compress_symbols(

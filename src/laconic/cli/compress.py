@@ -35,11 +35,13 @@ def compress(
     out: Out,
     reading: Reading = None,
     label: str | None = None,
-    codec: CodecName = "repair",
+    codec: CodecName | None = None,
     min_count: int = 2,
     max_rules: int | None = None,
     max_expansion: int | None = None,
     letters: Literal["known", "seen"] = "known",
+    deflate_level: int = 6,
+    compressed: Switch = False,
     alphabet: str | None = None,
     rulebook: str | None = None,
     engine: Literal["local", "ray", "spark"] = "local",
@@ -62,6 +64,8 @@ def compress(
 
     laconic compress new.csv -o new.parquet --rulebook reviews.parquet
 
+    laconic compress pages.warc.gz -o pages.parquet
+
     Files of any --format are read, plain or as .gz, .bz2, .xz or .zst: "lines" of a .txt file are a
     document each, and so are "files" of a folder, in a subfolder per label or none. The other
     columns come along as they are. What cannot be read stops the work, with file and row.
@@ -76,7 +80,8 @@ def compress(
     label
         The column of the labels, by name or by position from 0.
     codec
-        How grammars are made.
+        How grammars are made; by default repair, and deflate of what lies compressed: of .zip,
+        .warc and .warc.gz files, or if --compressed says so.
     min_count
         Re-Pair replaces pairs that occur this often; 3 is the paper's stated stopping rule.
     max_rules
@@ -85,6 +90,11 @@ def compress(
         No rule of Re-Pair stands for more letters than this.
     letters
         LZD knows all letters from the start, or once they have been seen.
+    deflate_level
+        From 0 to 9, of text that deflate compresses.
+    compressed
+        Documents lie compressed by gzip or zlib, and are not inflated: files of a folder, or values
+        of a column of a Parquet file.
     alphabet
         bytes, zhang, dna, dna_n, learn (the characters of the input), or a .json file of one. By
         default the rulebook's, or bytes.
@@ -131,13 +141,17 @@ def compress(
         raise InputError(f"-o {to}: a corpus is a .parquet file, or else a new folder of them")
     options = (reading or ReadingFlags()).options()
     options = replace(options, label=column(label), on_error=on_error, part_bytes=4 << 20)
+    zipped = compressed or (None if codec in (None, "deflate") else False)
+    options = replace(options, compressed=zipped)
     documents = read(inputs, options)
     opened = Inputs(documents.files, None, documents)
     started = time.perf_counter()
     chosen = None if alphabet is None else _alphabet(alphabet, opened)
     book = None if rulebook is None else _rulebook(rulebook, chosen, opened, on_error)
+    name = codec or ("deflate" if documents.compressed else "repair")
+    made_by = Codec(name, min_count, max_rules, max_expansion, letters, deflate_level)
     about = About(
-        Codec(codec, min_count, max_rules, max_expansion, letters),
+        made_by,
         alphabet_of(chosen, book),
         documents.text,
         documents.label,
@@ -149,7 +163,7 @@ def compress(
             tally, rejects = build_corpus(
                 documents,
                 to,
-                CompressionJob(about, on_error),
+                CompressionJob(about, on_error, documents.compressed),
                 engine_named(engine, workers),
                 sharded=sharded,
                 level=level,

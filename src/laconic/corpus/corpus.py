@@ -125,13 +125,14 @@ class Corpus:
         alphabet: str | Alphabet | None = None,
         rulebook: Rulebook | None = None,
         threads: int | None = None,
+        compressed: bool = False,
         **options: Unpack[Options],
     ) -> Corpus:
         """Return the corpus of a table of documents in memory, with its other columns.
 
         `source` is an Arrow table or reader, or a Hugging Face dataset; `text` and `label` name its
         columns. Raises ReadError for a column that is not there, and with the row, from 1, for a
-        text that is missing, empty or outside the alphabet.
+        text that is missing, empty or outside the alphabet. `compressed` is as in compress_many.
         """
         documents = read_table(source, ReadOptions(text=text, label=label))
         return cls.from_raw(documents, as_codec(codec, options), alphabet, rulebook, threads)
@@ -148,16 +149,16 @@ class Corpus:
         """Return the corpus, in memory, of what laconic.formats reads; raises as from_table."""
         alphabet = alphabet_of(alphabet, rulebook)
         names = documents.text, documents.label, documents.layout
-        about = About(codec, alphabet, *names, rulebook=rulebook)
+        job = CompressionJob(About(codec, alphabet, *names, rulebook=rulebook), "stop", compressed)
         tables = []
         for part in documents.parts():
             try:
-                result = compress_table(part.table, CompressionJob(about), threads or processors())
+                result = compress_table(part.table, job, threads or processors())
             except DocumentError as error:
                 raise at_its_row(error, part.files, part.rows) from None
             tables.append(result.table)
         if not tables:
-            tables = [compress_table(documents.schema.empty_table(), CompressionJob(about)).table]
+            tables = [compress_table(documents.schema.empty_table(), job).table]
         return cls.from_arrow(pa.concat_tables(tables))
 
     @classmethod

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from laconic.alphabet import Alphabet, AlphabetError, Symbols
-from laconic.codecs import compress_symbols
+from laconic.codecs import check_compressed, compress_symbols, from_zipped
 from laconic.corpus.schema import About, table_of
-from laconic.errors import InputError, OutOfMemoryError
+from laconic.errors import GrammarError, InputError, OutOfMemoryError
+from laconic.grammar import Grammars
 
 _LONGEST = 0xFFFFFF00  # terminals; the core keeps positions in 32 bits
 
@@ -23,6 +24,7 @@ class CompressionJob:
 
     about: About
     on_error: Literal["stop", "skip"] = "stop"
+    compressed: bool = False  # the documents are as gzip or zlib left them
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +56,38 @@ def _compressed(table: pa.Table, job: CompressionJob, threads: int) -> Result:
     documents = _joined(table.column(about.text).cast(pa.large_binary()))
     errors: list[DocumentError] = []
     try:
-        symbols, offsets = _symbols(documents, about.alphabet)
+        grammars, lengths = _grammars(documents, job, threads)
     except DocumentError:
         if job.on_error == "stop":
             raise
-        errors = _all_errors(documents, about.alphabet)
+        errors = _all_errors(documents, job)
         kept = np.ones(len(documents), bool)
         kept[[error.document or 0 for error in errors]] = False
         table, documents = table.filter(pa.array(kept)), documents.filter(pa.array(kept))
-        symbols, offsets = _symbols(documents, about.alphabet)
-    grammars = compress_symbols(
-        symbols, offsets, about.alphabet.size, about.codec, threads, about.rulebook
-    )
+        grammars, lengths = _grammars(documents, job, threads)
     columns = table.drop_columns([about.text])
-    return Result(table_of(grammars, about, columns, np.diff(offsets)), errors)
+    return Result(table_of(grammars, about, columns, lengths), errors)
+
+
+def _grammars(
+    documents: pa.Array, job: CompressionJob, threads: int
+) -> tuple[Grammars, npt.NDArray[np.int64]]:
+    """Return the grammars, and how long the documents are; DocumentError for the first bad one."""
+    about = job.about
+    if not job.compressed:
+        symbols, offsets = _symbols(documents, about.alphabet)
+        size = about.alphabet.size
+        grammars = compress_symbols(symbols, offsets, size, about.codec, threads, about.rulebook)
+        return grammars, np.diff(offsets)
+    check_compressed(about.codec, about.rulebook, about.alphabet)
+    try:
+        grammars = from_zipped(*_flat(documents), threads)
+    except GrammarError as error:
+        raise DocumentError(error.reason, document=error.document or 0) from None
+    lengths = grammars.expanded_lengths
+    if not lengths.all():
+        raise DocumentError("the document is empty", document=int((lengths == 0).argmax()))
+    return grammars, lengths
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
@@ -104,11 +124,14 @@ def _symbols(documents: pa.Array, alphabet: Alphabet) -> tuple[Symbols, npt.NDAr
     return symbols, starts
 
 
-def _all_errors(documents: pa.Array, alphabet: Alphabet) -> list[DocumentError]:
+def _all_errors(documents: pa.Array, job: CompressionJob) -> list[DocumentError]:
     errors = []
     for row in range(len(documents)):
         try:
-            _symbols(documents.slice(row, 1), alphabet)
+            if job.compressed:
+                _grammars(documents.slice(row, 1), job, 1)
+            else:
+                _symbols(documents.slice(row, 1), job.about.alphabet)
         except DocumentError as error:
             errors.append(error.at(document=row))
     return errors

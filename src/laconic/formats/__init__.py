@@ -1,6 +1,6 @@
 """Formats: files, URLs and tables to documents, a part of bounded size at a time, and back.
 
-CSV, TSV, JSONL, Parquet, text (a line or a file each), FASTA and FASTQ; plain or compressed. A
+CSV, TSV, JSONL, Parquet, text (a line or a file each), FASTA, FASTQ, zip, WARC; plain or packed. A
 format is one file here and one line of `registry`.
 """
 

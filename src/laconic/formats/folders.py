@@ -74,13 +74,13 @@ def _write(tables: Iterable[pa.Table], layout: Layout, folder: Path) -> None:
         paths = table.column("path").to_pylist()
         texts = as_bytes(table.column(layout["text"]), layout["text"])
         for path, text in zip(paths, texts, strict=True):
-            target = folder / _safe(path)
+            target = folder / safe_path(path)
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as raw, compressor(raw, split_suffix(path)[1]) as file:
                 file.write(text.as_buffer())
 
 
-def _safe(path: object) -> PurePosixPath:
+def safe_path(path: object) -> PurePosixPath:
     """Return a path that stays within its folder: a hostile corpus must not write elsewhere."""
     safe = PurePosixPath(path) if isinstance(path, str) else PurePosixPath()
     odd = {"\\", ":", "\0"} if os.name == "nt" else {"\0"}

@@ -35,6 +35,7 @@ class Format:
       `whole` writes them itself instead, to a file or, for a `folder`, to a folder that is new.
     - `choices`: what its layout may say, key by key, the default first.
     - `needs`: columns without which it cannot be written, beside the text.
+    - `packed`: documents lie compressed by deflate within, and the file is read as it is stored.
     - `tabular`: it holds any columns. `typed`: values keep their types, lists too; a text is a str.
     """
 
@@ -45,6 +46,7 @@ class Format:
     whole: Callable[[Iterable[pa.Table], Layout, Path], None] | None = None
     choices: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    packed: bool = False
     tabular: bool = False
     typed: bool = False
     folder: bool = False
@@ -94,6 +96,7 @@ class ReadOptions:
     CSV backslash + n stands for a newline. `on_error`: "stop" raises ReadError, "skip" gives a
     Reject. `part_bytes`: about so many bytes of text make a part. `max_document`: so many bytes a
     document may have; what is needed to read a longer one is not known, so it is refused.
+    `compressed`: documents are given as gzip or zlib left them; None: where the format has them so.
     """
 
     format: str | None = None
@@ -105,6 +108,7 @@ class ReadOptions:
     on_error: Literal["stop", "skip"] = "stop"
     part_bytes: int = 8 << 20
     max_document: int = 64 << 20
+    compressed: bool | None = False
 
 
 @dataclass(frozen=True, slots=True)

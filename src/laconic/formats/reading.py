@@ -29,6 +29,7 @@ from laconic.formats.registry import format_named, formats_by_suffix
 from laconic.formats.sources import PathOrURL, Source, Stream, find
 
 _DEFAULTS = ReadOptions()
+_OF_BYTES = ("parquet", "files")  # where documents may be bytes that gzip or zlib left
 
 
 class RawDocuments:
@@ -46,6 +47,7 @@ class RawDocuments:
         self.bytes_read: int = 0
         self._sources, self._format, self._reader = sources, format, reader
         self._options = options
+        self.compressed: bool = bool(options.compressed)
         self._note_end(sources[-1].last_byte())
 
     @property
@@ -139,6 +141,16 @@ def read(inputs: PathOrURL | Sequence[PathOrURL], options: ReadOptions = _DEFAUL
     """
     sources = find(inputs)
     format = format_named(options.format or _format_of(sources))
+    compressed = format.packed if options.compressed is None else options.compressed
+    if compressed and not (format.packed or format.name in _OF_BYTES):
+        names = ", ".join(_OF_BYTES)
+        raise ReadError(
+            f"documents of {format.name} are text; compressed ones are of {names}, zip or warc",
+            file=sources[0].name,
+        )
+    options = replace(options, compressed=compressed)
+    if format.packed or (compressed and format.folder):
+        sources = [replace(source, stored=True) for source in sources]
     with _errors_of(sources[0]):
         return RawDocuments(sources, format.name, format.open(sources, options), options)
 

@@ -21,6 +21,8 @@ MODULES = {
     "files": "laconic.formats.folders",
     "fasta": "laconic.formats.fasta",
     "fastq": "laconic.formats.fasta",
+    "zip": "laconic.formats.archives",
+    "warc": "laconic.formats.warc",
 }
 
 if TYPE_CHECKING:

@@ -34,11 +34,12 @@ class Source:
     size: int
     relative: str
     from_folder: bool = False
+    stored: bool = False
 
     @property
     def compression(self) -> str | None:
-        """How the file is compressed, as its suffix says; None for a plain one."""
-        return self._suffixes[1]
+        """How it is to be decompressed, as its suffix says; None to read it as it is stored."""
+        return None if self.stored else self._suffixes[1]
 
     @property
     def suffix(self) -> str:
