@@ -104,10 +104,55 @@ void LzToGrammar::letter(Symbol letter) {
 }
 
 void LzToGrammar::copy(std::uint32_t length, std::uint32_t distance) {
-    if (distance != copy_distance_) finish_copy();
+    if (distance != copy_distance_ && !goes_on(length, distance)) {
+        finish_copy();
+        copy_distance_ = distance;
+    }
     copy_length_ += length;
-    copy_distance_ = distance;
     check_length(size_ + copy_length_);
+}
+
+// Whether a copy is of what the unfinished one would come to next: in a repeated text zlib now and then takes a piece
+// from where it is nearer, and what could be one run would be thousands of copies.
+bool LzToGrammar::goes_on(std::size_t length, std::size_t distance) {
+    constexpr std::size_t kLong = 258, kSteps = 1024;
+    if (copy_length_ < kLong || length > std::min(copy_distance_, distance)) return false;
+    const std::size_t at = size_ + copy_length_;
+    add_window(at - copy_distance_, length);
+    std::swap(parts_, some_);
+    add_window(at - distance, length);
+    const auto open = [&](Buffer<Symbol>& symbols) {
+        const Symbol symbol = symbols[symbols.size() - 1];
+        symbols[symbols.size() - 1] = rule(symbol)[1];
+        symbols.push_back(rule(symbol)[0]);
+    };
+    for (std::size_t steps = 0; steps < kSteps; ++steps) {
+        if (parts_.size() == 0) return true;
+        const Symbol one = parts_[parts_.size() - 1], other = some_[some_.size() - 1];
+        if (one == other) {
+            parts_.resize(parts_.size() - 1);
+            some_.resize(some_.size() - 1);
+        } else if (is_letter(one) && is_letter(other)) {
+            return false;
+        } else {
+            open(length_of(one) >= length_of(other) ? parts_ : some_);
+        }
+    }
+    return false;
+}
+
+// Makes parts_ the symbols of what stands at a position of the window or in the unfinished copy, from right to left.
+void LzToGrammar::add_window(std::size_t begin, std::size_t length) {
+    parts_.clear();
+    while (length > 0) {
+        if (begin >= size_) begin = size_ - copy_distance_ + (begin - size_) % copy_distance_;
+        const std::size_t slot = slot_at(begin), some = std::min(length, end_of(slot) - begin);
+        const auto from = static_cast<std::uint32_t>(begin - begins_[slot]);
+        add_parts(roots_[slot], from, from + static_cast<std::uint32_t>(some));
+        begin += some;
+        length -= some;
+    }
+    std::reverse(parts_.begin(), parts_.end());
 }
 
 std::size_t LzToGrammar::length() {

@@ -46,6 +46,8 @@ private:
     Symbol pair(Symbol left, Symbol right);
 
     void append(Symbol symbol);
+    bool goes_on(std::size_t length, std::size_t distance);
+    void add_window(std::size_t begin, std::size_t length);
     void finish_copy();
     Symbol power(Symbol symbol, std::size_t times);
     Symbol phrase(std::size_t begin, std::size_t end);
@@ -62,7 +64,7 @@ private:
 
     Symbol alphabet_size_ = 1;
     std::size_t size_ = 0;                             // terminals, without the copy that is not finished
-    std::size_t copy_length_ = 0, copy_distance_ = 0;  // copies one after the other from the same distance are one
+    std::size_t copy_length_ = 0, copy_distance_ = 0;  // unfinished: copies from the same distance are one
     Buffer<Symbol> rules_;
     Buffer<std::uint32_t> lengths_;  // by symbol
     Buffer<std::uint8_t> heights_;

@@ -232,6 +232,19 @@ void test_runs() {
     tokens = {{'a', 0}, {'b', 0}, {'c', 0}};
     for (int i = 0; i < 1000; ++i) tokens.push_back({200, 3});
     CHECK(check_tokens(tokens, "a period").rules.size() / 2 <= 40, "a period");
+    // The same again and again, but taken from here and there, as zlib does.
+    Random random(2);
+    tokens.clear();
+    for (int i = 0; i < 300; ++i) tokens.push_back({static_cast<std::uint16_t>(random.below(256)), 0});
+    for (int i = 0; i < 2000; ++i) {
+        tokens.push_back({258, 300});
+        tokens.push_back({29, static_cast<std::uint16_t>(300 * (1 + (i > 1 ? random.below(2) : 0)))});
+    }
+    CHECK(check_tokens(tokens, "here and there").sequence.size() < 10, "here and there");
+    tokens.push_back({258, 299});  // from elsewhere at last
+    tokens.push_back({258, 299});
+    tokens.push_back({100, 298});
+    check_tokens(tokens, "elsewhere");
 }
 
 }  // namespace
