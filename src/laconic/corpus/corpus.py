@@ -134,7 +134,7 @@ class Corpus:
         columns. Raises ReadError for a column that is not there, and with the row, from 1, for a
         text that is missing, empty or outside the alphabet. `compressed` is as in compress_many.
         """
-        documents = read_table(source, ReadOptions(text=text, label=label))
+        documents = read_table(source, ReadOptions(text=text, label=label, compressed=compressed))
         return cls.from_raw(documents, as_codec(codec, options), alphabet, rulebook, threads)
 
     @classmethod
@@ -149,7 +149,8 @@ class Corpus:
         """Return the corpus, in memory, of what laconic.formats reads; raises as from_table."""
         alphabet = alphabet_of(alphabet, rulebook)
         names = documents.text, documents.label, documents.layout
-        job = CompressionJob(About(codec, alphabet, *names, rulebook=rulebook), "stop", compressed)
+        about = About(codec, alphabet, *names, rulebook=rulebook)
+        job = CompressionJob(about, compressed=documents.compressed)
         tables = []
         for part in documents.parts():
             try:
