@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import traceback
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -51,8 +52,7 @@ def _run(
     debug: Annotated[bool, Parameter(negative="", help=_DEBUG, group=_EVERY)] = False,
 ) -> None:
     learns = words and words[0] in _ON_MODELS
-    # To cyclopts a lone hyphen is an option that nobody has.
-    words = tuple("/dev/stdin" if word == "-" else word for word in words)
+    words = tuple(_with_hyphens(words))
     try:
         with needs(f"laconic {words[0]}", "train") if learns else nullcontext():
             _commands(words)
@@ -60,6 +60,18 @@ def _run(
         if debug:
             traceback.print_exc()
         raise
+
+
+def _with_hyphens(words: Iterable[str]) -> Iterator[str]:
+    """Give words in which lone hyphens, to cyclopts options that nobody has, are what they mean."""
+    rest = iter(words)
+    for word in rest:
+        if word == "-":
+            yield "/dev/stdin"
+        elif word in ("-o", "--out") and (out := next(rest, None)) is not None:
+            yield from [f"--out={out}"] if out == "-" else [word, out]
+        else:
+            yield word
 
 
 def main() -> None:

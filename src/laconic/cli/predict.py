@@ -97,14 +97,24 @@ def _predict_all(
     tally: Counter[str] = Counter()
     format = None if path is None else format_of(path.name)
     nested = as_json if format is None else format.typed
+    empty: dict[str, int] = {}
     with InputProgress(opened) as progress:
-        tables = progress.watch(_predicted(predictor, opened, nested, tally))
+        tables = progress.watch(_predicted(predictor, opened, nested, tally, empty))
         if path is None:
             _print(tables, as_json)
+            _tell_empty(empty)
             return
         columns = list(_names(predictor, opened))
         count = write(tables, {"format": "csv", "columns": columns, "text": "row"}, path, force)
     _report(path, count, time.perf_counter() - started, tally, predictor, as_json)
+    _tell_empty(empty)
+
+
+def _tell_empty(empty: dict[str, int]) -> None:
+    if empty:
+        count = how_many(empty["count"], "document")
+        what = f"{count} without a letter, the first in row {empty['first']}"
+        print(f"laconic: {what}: what is predicted there is a guess", file=sys.stderr)
 
 
 def _on_gpu(device: str) -> bool:
@@ -142,9 +152,9 @@ def _names(predictor: Predictor, opened: Inputs) -> dict[str, str]:
 
 
 def _predicted(
-    predictor: Predictor, opened: Inputs, nested: bool, tally: Counter[str]
+    predictor: Predictor, opened: Inputs, nested: bool, tally: Counter[str], empty: dict[str, int]
 ) -> Iterator[pa.Table]:
-    """Yield the output, a table for each part of documents."""
+    """Yield the output, a table for each part of documents; how many are empty is noted."""
     from laconic.alphabet import AlphabetError
 
     waiting: deque[InputPart] = deque()
@@ -164,7 +174,13 @@ def _predicted(
             raise waiting[0].located(error, first) from None
         if outputs is None:
             return
-        yield _table(predictor, outputs, waiting.popleft(), names, first, nested, tally)
+        part = waiting.popleft()
+        some = part.documents
+        lengths = map(len, some) if opened.corpus is None else some.expanded_lengths
+        if rows := [first + row for row, length in enumerate(lengths) if not length]:
+            empty["count"] = empty.get("count", 0) + len(rows)
+            empty.setdefault("first", rows[0])
+        yield _table(predictor, outputs, part, names, first, nested, tally)
         first += len(outputs)
 
 

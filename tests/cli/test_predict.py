@@ -1,0 +1,52 @@
+"""laconic predict: from standard input, to standard output, and what it says of empty documents."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from laconic import Corpus
+from laconic.cli import app
+
+TOLD = "laconic: 2 documents without a letter, the first in row 1: what is predicted there is a"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    corpus = Corpus.from_documents(["abab", "baba"] * 4, [5, 6] * 4)
+    corpus.write(folder / "c.parquet")
+    flags = ["--model", "ngram", "--epochs", "1", "--holdout", "0.5", "--device", "cpu"]
+    words = ["train", str(folder / "c.parquet"), "-o", str(folder / "run"), *flags]
+    app(words, exit_on_error=False, result_action="return_value")
+    return folder / "run"
+
+
+def test_from_standard_input_to_standard_output(run: Path) -> None:
+    words = ["predict", str(run), "-", "-o", "-", "--format", "csv", "--device", "cpu"]
+    done = subprocess.run(
+        [sys.executable, "-m", "laconic", *words],
+        input='text,label\nabab,5\n"",6\nbaba,6\n"",5\n',
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [line.split(",")[0] for line in done.stdout.splitlines()] == ["row", *"0123"]
+    assert TOLD in done.stderr
+
+
+def test_empty_documents_are_told(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Corpus.from_documents(["abab", "", ""]).write(tmp_path / "empty.parquet")
+    for name, told in (("empty.parquet", True), ("full.parquet", False)):
+        out = tmp_path / f"{name}.csv"
+        words = ["predict", str(run), str(tmp_path / name), "-o", str(out), "--device", "cpu"]
+        if not told:
+            Corpus.from_documents(["abab"]).write(tmp_path / name)
+        app(words, exit_on_error=False, result_action="return_value")
+        assert (TOLD in capsys.readouterr().err) == told
+        assert out.exists()
