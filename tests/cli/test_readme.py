@@ -74,6 +74,7 @@ def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
     [
         ["-m", "benchmarks.report"],
         ["-m", "experiments.summary"],
+        ["-m", "experiments.converged_page"],
         ["tools/index_files.py"],
         ["tools/reliability_page.py"],
     ],

@@ -1,0 +1,100 @@
+"""Write docs/rulebooks.md: what shared rules are worth, everything trained until it is done.
+
+    python -m experiments.paper run --grid experiments/converged \\
+        --results experiments/results/converged --device cuda --processes 12
+    python -m experiments.converged_page            # the page from the results; --check: only check
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import median
+
+from benchmarks.command import write_pages
+from experiments.paper.grid import Group, groups
+from experiments.paper.table import Results, caption, spread, table
+
+GRID = Path(__file__).parent / "converged"
+RESULTS = Path(__file__).parent / "results" / "converged"
+PAGE = Path("docs") / "rulebooks.md"
+SHARED, PRIVATE, PAIRS, LETTERS = "grc-repair+auto", "grc-repair", "bpe", "characters"
+COLUMNS = {
+    SHARED: "over a rulebook",
+    PRIVATE: "private rules only",
+    PAIRS: "byte pairs",
+    LETTERS: "characters",
+}
+INTRODUCTION = """# What shared rules are worth
+
+Written by `make docs` from `experiments/results/converged`. [What a rulebook is](compressing.md#rules-that-documents-share), and
+[what models make of it](models.md#shared-symbols).
+
+Reading only: one Bi-LSTM (d = 200) over the symbols, no n-grams, nothing counted; the same epochs, batches and settings for all methods of a
+set, long enough for characters, which need the most steps. *Over a rulebook*: the rules that `Rulebook.learn` makes of the training documents by default,
+Re-Pair on top, grc. *Private rules only*: the same without the rulebook. *Byte pairs*: 4,000 of the package tokenizers, a learned vector each. The
+rulebook's defaults (half within words, how many) were chosen on held-out parts of training sets ([how](models.md#shared-symbols)), no test in sight.
+Rows whose settings name `kernels` ran on Laconic's own LSTM, all others on cuDNN's.
+
+```
+python -m experiments.paper run --grid experiments/converged --results experiments/results/converged --device cuda --processes 12
+```
+"""
+TABLES = """Test accuracy, %, mean ± standard deviation over seeds, and n', the mean length of what is read. **Bold**: the best mean.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    results, of = Results(RESULTS), groups(GRID)
+    parts = [INTRODUCTION, "## In short\n", "\n".join(findings(results, of)) + "\n"]
+    parts += ["## Accuracy\n", TABLES]
+    for group in of:
+        parts += [f"### {group.title}\n", caption(results, group) + "\n"]
+        parts.append("\n".join(_table(results, group)) + "\n")
+    return "\n".join(parts)
+
+
+def findings(results: Results, of: Iterable[Group]) -> list[str]:
+    """Return in how many sets the rulebook is at or above each rival, with those where it is not."""
+    sets = [name for group in of for name in group.sets]
+    lines = []
+    for rival in (PRIVATE, PAIRS, LETTERS):
+        pairs = {
+            name: (ours, theirs)
+            for name in sets
+            if (ours := results.mean(name, SHARED)) is not None
+            and (theirs := results.mean(name, rival)) is not None
+        }
+        below = [f"{name} {b - a:.1f}" for name, (a, b) in pairs.items() if a < b]
+        if pairs:
+            gains = [a - b for a, b in pairs.values()]
+            more = f"; below on {', '.join(below)}" if below else ""
+            lines.append(
+                f"- Against {COLUMNS[rival]}: at or above on {len(pairs) - len(below)} of "
+                f"{len(pairs)} sets, by {median(gains):.1f} points in the median and "
+                f"{max(gains):.1f} at most{more}."
+            )
+    return lines
+
+
+def _table(results: Results, group: Group) -> list[str]:
+    shown = [m for m in COLUMNS if any(results.of(name, m) for name in group.sets)]
+    rows = []
+    for name in group.sets:
+        means = {method: results.mean(name, method) or 0.0 for method in shown}
+        cells = [name]
+        for method in shown:
+            found = results.of(name, method)
+            cell = spread(results.values(name, method))
+            if found and means[method] == max(means.values()):
+                cell = f"**{cell}**"
+            length = f" ({found[0]['documents']['sequence']:,.0f})" if found else ""
+            cells.append(cell + length)
+        rows.append(cells)
+    return table(["", *(f"{COLUMNS[method]} (n')" for method in shown)], rows)
+
+
+if __name__ == "__main__":
+    write_pages({PAGE: page()}, check="--check" in sys.argv[1:])
