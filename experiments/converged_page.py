@@ -1,8 +1,6 @@
 """Write docs/rulebooks.md: what shared rules are worth, everything trained until it is done.
 
-    python -m experiments.paper run --grid experiments/converged \\
-        --results experiments/results/converged --device cuda --processes 12
-    python -m experiments.converged_page            # the page from the results; --check: only check
+The page says how the rows are run; `--check` only says whether it is what would be written.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ def page() -> str:
 
 
 def findings(results: Results, of: Iterable[Group]) -> list[str]:
-    """Return in how many sets the rulebook is at or above each rival, with those where it is not."""
+    """Return on how many sets the rulebook is at or above each rival, and where not."""
     sets = [name for group in of for name in group.sets]
     lines = []
     for rival in (PRIVATE, PAIRS, LETTERS):

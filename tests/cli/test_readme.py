@@ -78,7 +78,7 @@ def test_benchmark_measures_every_contestant(tmp_path: Path) -> None:
         ["tools/index_files.py"],
         ["tools/reliability_page.py"],
     ],
-    ids=["benchmarks", "README", "files", "reliability"],
+    ids=["benchmarks", "README", "rulebooks", "files", "reliability"],
 )
 def test_docs_are_what_make_docs_writes(command: list[str]) -> None:
     run(*command, "--check")
