@@ -63,7 +63,7 @@ class GRCCell:
         """Write the states of the nodes."""
         pairs, _, _, gates = kept
         *_, weight, bias = weights
-        if pairs.is_cuda:
+        if _on_gpu(pairs):
             _launch("grc_forward", 32, pairs, gates, own, weight, bias, states)
         else:
             joined = self._joined(pairs, gates, own)[-1]
@@ -82,7 +82,7 @@ class GRCCell:
         pairs, before, _, gates = kept
         hidden_weight, _, gates_weight, _, weight, _ = weights
         *_, to_weight, to_bias = to_weights
-        if pairs.is_cuda:
+        if _on_gpu(pairs):
             to_pairs, to = torch.empty_like(pairs), (to_own, to_weight, to_bias)
             _launch("grc_backward", 32, pairs, gates, own, weight, given, to_pairs, *to)
         else:
@@ -124,7 +124,7 @@ class DualGRUCell:
         """Return operands, what gates are made of, what resets let through, and candidates."""
         gates_weight, gates_bias, weight, bias = weights
         gates = torch.addmm(gates_bias, pairs, gates_weight.t())
-        if pairs.is_cuda:
+        if _on_gpu(pairs):
             open_ = torch.empty_like(pairs)
             _launch("dual_gru_open", 1, pairs, gates, open_)
         else:
@@ -134,7 +134,7 @@ class DualGRUCell:
     def states(self, kept: Kept, own: Tensor | None, weights: Weights, states: Tensor) -> None:
         """Write the states of the nodes."""
         pairs, gates, _, candidates = kept
-        if pairs.is_cuda:
+        if _on_gpu(pairs):
             _launch("dual_gru_forward", 1, pairs, gates, candidates, own, states)
         else:
             shares, parts = self._parts(pairs, gates, candidates)
@@ -153,7 +153,7 @@ class DualGRUCell:
         """Return the operands' gradients."""
         pairs, gates, _, candidates = kept
         gates_weight, _, weight, _ = weights
-        if pairs.is_cuda:
+        if _on_gpu(pairs):
             to_pairs = torch.empty_like(pairs)
             _launch("dual_gru_backward", 1, pairs, gates, candidates, given, to_pairs, to_own)
             _launch("dual_gru_reset", 1, pairs, gates, candidates @ weight, to_pairs)
@@ -194,12 +194,15 @@ def module(device: int, size: int) -> Module:
         return Module(_SOURCE, {"SIZE": size})
 
 
+def _on_gpu(pairs: Tensor) -> bool:
+    return pairs.is_cuda
+
+
 def _launch(name: str, threads: int, *arguments: Tensor | None) -> None:
     """Start a kernel, so many threads for each node, or for each of its numbers if it is one."""
     pairs = arguments[0]
     assert pairs is not None
     nodes, size = len(pairs), pairs.shape[1] // 2
     blocks = -(-nodes * (threads if threads > 1 else size) // 256)
-    with torch.cuda.device(pairs.device):
-        kernels = module(pairs.get_device(), size)
-        kernels.launch(name, min(blocks, _BLOCKS), 256, 0, *arguments, nodes)
+    kernels = module(pairs.get_device(), size)
+    kernels.launch(name, min(blocks, _BLOCKS), 256, 0, *arguments, nodes)
