@@ -97,7 +97,39 @@ def findings(rows: list[Figures]) -> list[str]:
     return lines
 
 
-def page(results: list[tuple[Path, Figures]]) -> str:
+def recurrent(path: Path, figures: Figures) -> str:
+    """Return the section that shows a recurrent layer alone, ours beside cuDNN's."""
+    about = figures["about"]
+    lines = [
+        "## A recurrent layer alone\n",
+        "Both directions of one layer, microseconds per time step, our kernels (laconic.nn.kernels) beside cuDNN as PyTorch calls it, both as",
+        f"CUDA graphs of {figures['steps']} steps: prediction, and forward and backward with all gradients. Errors are the largest differences from float64, in",
+        "shares of the largest value.\n",
+        f"`{path.name}`: `{about['command']}`, {about['machine']}, commit {about['commit']}, {about['date']}, torch {about['versions']['torch']}.\n",
+        *([about["note"] + "\n"] if "note" in about else []),
+        "| cell | width | batch | predict, ours | cuDNN | train, ours | cuDNN | | error of outputs, ours | cuDNN | of gradients, ours | cuDNN |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in figures["recurrent"]:
+        times = [
+            row[f"{who}_{what}_us"] for what in ("predict", "train") for who in ("ours", "cudnn")
+        ]
+        errors = [
+            row[f"{who}_{of}_error"] for of in ("outputs", "gradients") for who in ("ours", "cudnn")
+        ]
+        cells = [
+            row["cell"],
+            row["width"],
+            row["documents"],
+            *(f"{time:.2f}" for time in times),
+            f"{times[3] / times[2]:.1f} ×",
+            *(f"{error:.1e}" for error in errors),
+        ]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def page(results: list[tuple[Path, Figures]], layer: tuple[Path, Figures]) -> str:
     """Return docs/model_speed.md."""
     parts = [INTRODUCTION, "![Documents per second](model_speed.svg)\n"]
     for path, figures in results:
@@ -113,7 +145,7 @@ def page(results: list[tuple[Path, Figures]]) -> str:
         rows = figures["model"]["rows"]
         parts.append("\n".join(findings(rows)) + "\n")
         parts.append("\n".join(table(rows)) + "\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, recurrent(*layer)])
 
 
 def picture(rows: list[Figures]) -> str:

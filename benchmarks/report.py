@@ -221,7 +221,7 @@ def main() -> None:
                 cluster_report.MARKS: cluster_report.section(*newest("cluster")),
             },
         ),
-        "docs/model_speed.md": model_report.page(models),
+        "docs/model_speed.md": model_report.page(models, newest("recurrent")),
         "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),
     }
     write_pages({ROOT / name: text for name, text in wanted.items()}, check)

@@ -105,6 +105,7 @@ def facts(title: str = "repair", accuracy: float = 0.9125, **changes: Any) -> Ru
             "seconds": 20.5,
             "documents_per_s": 1234.5,
             "peak_memory_mb": 400 + epoch,
+            "read_by": "cuDNN, not our kernels: they are <off>",
         }
         for epoch in range(1, 5)
     ]
@@ -198,6 +199,7 @@ def test_best_values_stand_out() -> None:
 
 def test_a_single_run_has_tiles_and_its_confusion() -> None:
     document = Document(page([facts()]))
+    assert "read by cuDNN, not our kernels: they are <off>" in document.text
     assert "largest class: 50.0 %" in document.text
     assert "Expected calibration error: 3.2 %" in document.text
     assert document.table("", *_NAMES) == [

@@ -98,6 +98,13 @@ class RunFacts:
         return "" if counts_only else str(self.config.get("sequence_model") or "")
 
     @property
+    def read_by(self) -> str:
+        """What read sequences on a GPU, and why; an empty text where there is no choice."""
+        said = [line.get("read_by") for line in self.metrics]
+        known = [each for each in said if isinstance(each, str) and not each.startswith("torch")]
+        return known[-1] if known else ""
+
+    @property
     def ngrams(self) -> str:
         """The lengths of n-grams that are counted; an empty text where none are."""
         longest = real(self.config.get("ngrams"))

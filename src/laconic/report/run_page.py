@@ -57,6 +57,7 @@ def _lead(runs: Sequence[RunFacts]) -> str:
         tables.listed("codec", [each.codec for each in runs]),
         tables.listed("composer", [each.composer for each in runs]),
         tables.listed("sequence model", [each.sequence_model for each in runs]),
+        tables.listed("read by", [each.read_by for each in runs]),
         tables.listed("n-grams", [each.ngrams for each in runs]),
     ]
     return " · ".join(filter(None, facts))
