@@ -55,6 +55,8 @@ def page(results: list[dict[str, Any]]) -> str:
             f"| `{name}` | {part['what']} | {part['cases']:,} | {part['least']:,} "
             f"| {part['seconds'] / 60:,.0f} | {len(part['findings']) or 'none'} |"
         )
+    if few := [name for name, part in parts.items() if part["cases"] < part["least"]]:
+        lines += ["", f"Not yet run as often as wanted: {', '.join(f'`{name}`' for name in few)}."]
     lines += ["", "## What happened", ""]
     for name, part in parts.items():
         if part["counts"]:
@@ -68,7 +70,8 @@ def page(results: list[dict[str, Any]]) -> str:
         about = result["about"]
         versions = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
         at = f"commit {about['commit']}, {about['date']}, {about['machine']}"
-        lines.append(f"- `{about['command']}`, {at}; {versions}")
+        note = f" ({about['note']})" if "note" in about else ""
+        lines.append(f"- `{about['command']}`, {at}; {versions}{note}")
     return "\n".join(lines) + "\n"
 
 

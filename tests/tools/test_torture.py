@@ -108,7 +108,9 @@ def test_the_page_adds_up_what_was_kept(parts: dict[str, torture.Part]) -> None:
     about = {"command": "python tools/torture.py", "commit": "0123abc", "date": "2026-11-16"}
     about |= {"machine": "a machine", "versions": {"python": "3.11"}}
     result = {"about": about, "parts": kept[-1]}
-    page = reliability_page.page([result, result])
+    page = reliability_page.page([result, result | {"about": about | {"note": "at night"}}])
+    assert page.count("python 3.11 (at night)") == 1
+    assert "Not yet run as often as wanted: `failing`." in page
     assert f"| `long` | what long does | {2 * kept[-1]['long']['cases']:,} | 40 |" in page
     assert f"- `finding`: {kept[-1]['finding']['findings'][0]}" in page
     assert page.count("commit 0123abc, 2026-11-16, a machine; python 3.11") == 2
