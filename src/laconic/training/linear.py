@@ -26,12 +26,12 @@ from laconic.training.new_model import counting_model
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _BUCKETS = 12, 21  # powers of two: so many for few symbols, and for many
-_STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)  # what scikit-learn calls C; then those between
+_STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # what scikit-learn calls C; then those between
 _CLOSELY, _ROUGHLY = 1e-3, 1e-2  # how small gradients get, of what they were: rough fits compare
 _USUAL = 10.0  # where there are too few documents to tell
 _PATIENCE = 1  # strengths that are worse, after which weaker ones are not tried
 _FOLDS, _FEWEST = 5, 10
-_ENOUGH = 1000  # held-out documents that tell strengths and features apart
+_ENOUGH = 600  # held-out documents that tell strengths and features apart
 _SAMPLE, _SAMPLE_SYMBOLS = 2000, 1 << 19  # documents from which features are chosen
 _MOST_SYMBOLS = 1 << 25  # of documents in the matrix, which takes some GB; of more, random ones
 
