@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from laconic.estimator import GrammarClassifier, GrammarRegressor
     from laconic.features.vectorizer import GrammarVectorizer
     from laconic.grammar import Grammar, Grammars
+    from laconic.loading import load
     from laconic.rulebook import Rulebook
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "compress",
     "compress_many",
     "from_gzip",
+    "load",
     "samples",
 ]
 __version__ = "0.1.0.dev0"
@@ -54,6 +56,7 @@ _HOMES = {
     "estimator": ("GrammarClassifier", "GrammarRegressor"),
     "features.vectorizer": ("GrammarVectorizer",),
     "grammar": ("Grammar", "Grammars"),
+    "loading": ("load",),
     "rulebook": ("Rulebook",),
 }
 

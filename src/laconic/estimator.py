@@ -36,6 +36,7 @@ from laconic.codecs import Codec, CodecName, as_codec, compress_many
 from laconic.corpus import Corpus
 from laconic.corpus.documents import DocumentSource, documents_of, is_missing
 from laconic.grammar import Grammars
+from laconic.inference.explanation import Explanation, explain
 from laconic.inference.predictor import Predictor
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.nn.config import check_names
@@ -47,6 +48,7 @@ from laconic.training.settings import TrainingConfig, TrainingSettings, resolve
 
 P = ParamSpec("P")
 Weights: TypeAlias = npt.NDArray[np.float64]
+_CACHE = 1 << 14  # states of symbols that are kept from call to call
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +108,7 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         # A compiled cell cannot be pickled, and a GPU's memory should not be.
         state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_asked", None)
         if "model_" in state:
             model: GrammarModel = state["model_"]
             weights = {name: each.cpu().numpy() for name, each in model.state_dict().items()}
@@ -134,6 +137,13 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         compressed_by = self.codec_, self.alphabet_
         options |= {"rulebook": self.rulebook_}
         return Predictor(self.model_, self.task_, *compressed_by, self.device, **options)
+
+    def explain(self, document: Any, target: Any = None, **options: Any) -> Explanation:
+        """Return what in one document spoke for its prediction, or for another target.
+
+        `options` are those of laconic.inference.explanation.explain.
+        """
+        return explain(self.predictor(), document, target, **options)
 
     def _input(
         self, X: DocumentSource, y: Any, sample_weight: Any
@@ -222,7 +232,15 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         return resolve(self.preset, chosen | dict(self.settings or {}) | {"task": task.name})
 
     def _outputs(self, X: DocumentSource) -> npt.NDArray[np.float32]:
-        return self.predictor().outputs(documents_of(X))
+        return self._kept_predictor().outputs(documents_of(X))
+
+    def _kept_predictor(self) -> Predictor:
+        """Return a predictor that is kept for the next call, with what it has composed."""
+        check_is_fitted(self, "model_")
+        kept: Predictor | None = vars(self).get("_asked")
+        if kept is None or kept.model is not self.model_:
+            kept = self._asked = self.predictor(cache=_CACHE)
+        return kept
 
 
 class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[misc]
@@ -299,7 +317,7 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
 
     def predict_proba(self, X: DocumentSource) -> npt.NDArray[np.float64]:
         """Return the probability of each class, or of each label on its own, float64 [N, K]."""
-        return self.predictor().probabilities(documents_of(X))
+        return self._kept_predictor().probabilities(documents_of(X))
 
     def predict(self, X: DocumentSource) -> npt.NDArray[Any]:
         """Return the class of each document [N], or zeros and ones [N, K] for several labels."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 
 from laconic.arrays import is_integer
 from laconic.errors import InputError
 
 _MOST_THREADS = 4096
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of version 2 of control groups
 
 
 def threads_of(threads: int | None) -> int:
@@ -20,8 +23,12 @@ def threads_of(threads: int | None) -> int:
 
 
 def processors() -> int:
-    """Return the number of processors this process may use."""
+    """Return the number of processors this process may use, also of what a container may."""
     try:
-        return len(os.sched_getaffinity(0))
+        number = len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
+        number = os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # there is no such file, or it says "max"
+        quota, period = map(int, _QUOTA.read_text().split())
+        number = min(number, max(1, -(-quota // period)))
+    return number

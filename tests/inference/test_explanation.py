@@ -78,7 +78,7 @@ def slow_scores(predictor: Predictor, text: str, target: str) -> list[float]:
 def test_gradients_are_slopes(task: str) -> None:
     predictor = make_predictor(task)
     target = None if task == "regression" else "law"
-    found = explain(predictor, TEXT, target)
+    found = explain(predictor, TEXT, target, "gradient")
     scores = [piece.score for piece in found.pieces]
     assert scores == pytest.approx(slow_scores(predictor, TEXT, "law"), abs=1e-8)
     assert max(map(abs, scores)) > 1e-4
@@ -169,7 +169,7 @@ def test_what_cannot_be_explained() -> None:
 def slow_top(predictor: Predictor, texts: list[str], target: str | None) -> dict[str, Any]:
     found: dict[str, list[float]] = {}
     for text in texts:
-        for piece in explain(predictor, text, target).pieces:
+        for piece in explain(predictor, text, target, "gradient").pieces:
             found.setdefault(piece.text, []).append(piece.score)
     return {text: (sum(some) / len(some), len(some)) for text, some in found.items()}
 
@@ -268,7 +268,7 @@ def test_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     page = out.read_text()
     assert page_text(page) == SHORT[3]
     assert f"Prediction: {told['prediction']}" in page
-    strongest = max(told["pieces"], key=lambda piece: abs(piece["score"]))
+    strongest = max(told["spans"], key=lambda word: abs(word["score"]))
     assert f"score {strongest['score']:+.4f}" in page
 
     laconic(folder, new, "--row", "3")

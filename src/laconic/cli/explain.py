@@ -31,7 +31,7 @@ def explain(
     top: int | None = None,
     out: MaybeOut = None,
     target: str | None = None,
-    method: Literal["gradient", "integrated"] = "gradient",
+    method: Literal["gradient", "integrated"] = "integrated",
     steps: int = 32,
     min_count: int = 5,
     reading: Reading = None,
@@ -39,9 +39,9 @@ def explain(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show which phrases of a document decided, or which speak most for each class.
+    """Show which words of a document decided, or which phrases speak most for each class.
 
-    Of models that count n-grams, these too, with exactly what they add.
+    What is counted adds exactly so much; what is read is told apart by gradients.
 
     laconic explain runs/reviews new.csv --row 3 -o why.html
 
@@ -58,7 +58,7 @@ def explain(
     target
         The class to explain; by default the one predicted.
     method
-        gradient is fast; the scores of integrated add up to what the model says.
+        The scores of integrated add up to what the model says; gradient is faster.
     steps
         How many places on the way from nothing to the document integrated looks at.
     min_count
@@ -157,21 +157,21 @@ def _print_document(found: Explanation) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from laconic.report.explanation_page import shade
+    from laconic.report.explanation_page import said_by, shade
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(visible(f"prediction: {found.prediction}")))
     for name, probability in (found.probabilities or {}).items():
         console.print(Text(visible(f"  {probability:6.1%}  {name}")))
-    what = "the value" if found.target is None else repr(found.target)
-    console.print(Text(f"blue speaks for {what}, red against it"))
-    strongest = max((abs(piece.score) for piece in found.pieces), default=0.0)
+    what = "a higher value" if found.target is None else repr(found.target)
+    console.print(Text(f"blue speaks for {what}, red against it{said_by(found)}"))
+    strongest = max((abs(word.score) for word in found.spans), default=0.0)
     text = Text()
-    for piece in found.pieces:
-        red, green, blue = shade(piece.score, strongest)
-        text.append(visible(piece.text), style=f"black on rgb({red},{green},{blue})")
+    for word in found.spans:
+        red, green, blue = shade(word.score, strongest)
+        text.append(visible(word.text), style=f"black on rgb({red},{green},{blue})")
     console.print(text)
-    _print_phrases("strongest phrases", found.phrases()[:_STRONGEST], "score")
+    _print_phrases("strongest words", found.words()[:_STRONGEST], "score", "word")
     if found.ngrams:
         _print_phrases("strongest n-grams", found.ngrams[:_STRONGEST], "score", "n-gram")
 

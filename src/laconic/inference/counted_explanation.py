@@ -30,13 +30,15 @@ class Column:
 
     names: list[CountedText]
     score: float
-    is_ngram: bool
+    kind: Literal["ngram", "phrase", "run"]
+    runs: list[CountedText]
+    """Of shared symbols, of which the names are spelled; empty for what else is counted."""
 
     def phrase(self, alphabet: Alphabet) -> Phrase:
         """Return it as a phrase, of its most frequent text."""
         text, *others = (spelled(name, alphabet) for name in self.names)
         count = sum(name.count for name in self.names)
-        kind: Literal["ngram", "phrase"] = "ngram" if self.is_ngram else "phrase"
+        kind: Literal["ngram", "phrase"] = "ngram" if self.kind == "ngram" else "phrase"
         return Phrase(text, self.score, count, kind, tuple(others))
 
 
@@ -59,29 +61,41 @@ def scored_columns(
         scores = value_of(adds).double().cpu().numpy()
     columns = bag.buckets.cpu().numpy()
     kept = np.flatnonzero(known.cpu().numpy())
-    names = counted.named(Grammars.concatenate([grammar]), columns[kept])
+    alone = Grammars.concatenate([grammar])
+    names, runs = counted.named(alone, columns[kept]), counted.named_runs(alone, columns[kept])
     found = [
-        Column(names[column], float(score), column < counted.buckets)
+        Column(names[column], float(score), kind_of(column, counted), runs.get(column, []))
         for column, score in zip(columns[kept].tolist(), scores[kept].tolist(), strict=True)
     ]
     return sorted(found, key=lambda column: -abs(column.score))
 
 
-def spread(columns: Iterable[Column], counted: HashedCounter, grammar: Grammar) -> Floats:
-    """Return scores of the symbols of a sequence, float64 [n'], whose sum is the columns'.
+def kind_of(column: int, counted: HashedCounter) -> Literal["ngram", "phrase", "run"]:
+    """Return what is counted in a column."""
+    if column >= counted.first_shared:
+        return "run"
+    return "ngram" if column < counted.buckets else "phrase"
 
-    Each occurrence of an n-gram or phrase has the same share of its column's score, and so has each
-    of its terminals; a symbol has those of its terminals. O(text * ngrams + symbols * phrases).
+
+def spread(columns: Iterable[Column], counted: HashedCounter, grammar: Grammar) -> Floats:
+    """Return scores of the terminals of a document, float64 [n], whose sum is the columns'.
+
+    Each occurrence of what is counted has the same share of its column's score, and so has each of
+    its terminals. O(text * ngrams + symbols * phrases).
     """
     terminals = grammar.expand().tolist()
-    bounds = np.r_[0, np.cumsum(symbol_lengths(grammar)[grammar.sequence])].tolist()
+    lengths = symbol_lengths(grammar)
+    bounds = np.r_[0, np.cumsum(lengths[grammar.sequence])].tolist()
     by_terminal = np.zeros(len(terminals) + 1)  # differences from the terminal before
-    ngrams, phrases = _shares(columns, True), _shares(columns, False)
+    ngrams, phrases, runs = (_shares(columns, kind) for kind in ("ngram", "phrase", "run"))
+
+    def put(begin: int, end: int, share: float) -> None:
+        by_terminal[begin] += share / (end - begin)
+        by_terminal[end] -= share / (end - begin)
 
     def add(begin: int, end: int, shares: Mapping[tuple[int, ...], float]) -> None:
         if share := shares.get(tuple(terminals[begin:end])):
-            by_terminal[begin] += share / (end - begin)
-            by_terminal[end] -= share / (end - begin)
+            put(begin, end, share)
 
     longest = max(map(len, ngrams), default=0)
     for length in range(1, longest + 1):
@@ -92,16 +106,23 @@ def spread(columns: Iterable[Column], counted: HashedCounter, grammar: Grammar) 
         for begin, end in zip(bounds, bounds[symbols:], strict=False):
             if end - begin <= longest:
                 add(begin, end, phrases)
-    sums = np.r_[0, np.cumsum(np.cumsum(by_terminal)[:-1])]
-    return np.diff(sums[bounds])
+    if runs:
+        shared = Grammars.concatenate([grammar]).over_shared[0].expand()
+        ends = np.r_[0, np.cumsum(lengths[shared])].tolist()
+        for symbols in range(1, counted.shared + 1):
+            for begin in range(len(shared) - symbols + 1):
+                if share := runs.get(tuple(shared[begin : begin + symbols].tolist())):
+                    put(ends[begin], ends[begin + symbols], share)
+    found: Floats = np.cumsum(by_terminal)[:-1]
+    return found
 
 
-def _shares(columns: Iterable[Column], are_ngrams: bool) -> dict[tuple[int, ...], float]:
+def _shares(columns: Iterable[Column], kind: str) -> dict[tuple[int, ...], float]:
     return {
         name.terminals: column.score / sum(each.count for each in column.names)
         for column in columns
-        if column.is_ngram == are_ngrams
-        for name in column.names
+        if column.kind == kind
+        for name in column.runs or column.names
     }
 
 
@@ -180,5 +201,5 @@ class CountedTable:
         columns = self._columns[missing].tolist()
         names = self._counted.named(grammars, columns)
         for row, column in zip(missing, columns, strict=True):
-            found = Column(names[column], 0.0, column < self._counted.buckets)
+            found = Column(names[column], 0.0, kind_of(column, self._counted), [])
             self._named[row] = found.phrase(self._predictor.alphabet)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, Literal, TypeAlias, get_args
@@ -22,6 +22,7 @@ from laconic.inference.attribution import scores_of_document, scores_of_many
 from laconic.inference.counted_explanation import CountedTable, scored_columns, spread
 from laconic.inference.phrase_table import Phrase, PhraseTable, symbol_lengths
 from laconic.inference.predictor import Predictor
+from laconic.inference.words import Word, words_of
 
 Method: TypeAlias = Literal["gradient", "integrated"]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -65,6 +66,10 @@ class Explanation:
     method: Method
     ngrams: tuple[Phrase, ...] = ()
     """What a model that counts has counted, and learned something of; the strongest first."""
+    spans: tuple[Word, ...] = ()
+    """The document in words and what is between them, each with what its letters add."""
+    shares: dict[str, float] = field(default_factory=dict)
+    """How much of what is said, for or against, each view says."""
 
     @property
     def text(self) -> str:
@@ -73,11 +78,14 @@ class Explanation:
 
     def phrases(self) -> list[Phrase]:
         """Return the different expansions with their total scores, the strongest first."""
-        totals: dict[str, list[float]] = {}
-        for piece in self.pieces:
-            totals.setdefault(piece.text, []).append(piece.score)
-        found = [Phrase(text, sum(scores), len(scores)) for text, scores in totals.items()]
-        return sorted(found, key=lambda phrase: -abs(phrase.score))
+        return _totals((piece.text, piece.score) for piece in self.pieces)
+
+    def words(self) -> list[Phrase]:
+        """Return the different words with their total scores, the strongest first.
+
+        Where there are no words, as in DNA, they are stretches of ten letters in their places.
+        """
+        return _totals((word.name, word.score) for word in self.spans if word.text.strip())
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON can hold it; classes are spelled as texts."""
@@ -87,11 +95,19 @@ class Explanation:
         return data
 
 
+def _totals(scored: Iterable[tuple[str, float]]) -> list[Phrase]:
+    totals: dict[str, list[float]] = {}
+    for text, score in scored:
+        totals.setdefault(text, []).append(score)
+    found = [Phrase(text, sum(scores), len(scores)) for text, scores in totals.items()]
+    return sorted(found, key=lambda phrase: -abs(phrase.score))
+
+
 def explain(
     predictor: Predictor,
     document: Document | Grammar,
     target: Any = None,
-    method: Method = "gradient",
+    method: Method = "integrated",
     steps: int = 32,
 ) -> Explanation:
     """Return what each symbol of a document did for a target, by default for the prediction.
@@ -128,11 +144,20 @@ def explain(
         if predictor.model.config.reads_sequences:
             way = steps if method == "integrated" else None
             scores, nothing = scores_of_document(predictor, batch, value_of, way)
+        lengths = symbol_lengths(grammar)[grammar.sequence]
+        letters = np.repeat(scores / np.maximum(lengths, 1), lengths)
+        shares = {"reading": float(np.abs(letters).sum())}
         columns = []
         if counted is not None and batch.bag is not None and predictor.model.bag is not None:
             columns = scored_columns(predictor, grammar, batch.bag, value_of)
-            scores = scores + spread(columns, counted, grammar)
+            by_letter = spread(columns, counted, grammar)
+            letters = letters + by_letter
+            ends = np.cumsum(lengths)
+            sums = np.r_[0, np.cumsum(by_letter)]
+            scores = scores + sums[ends] - sums[ends - lengths]
             nothing = nothing + predictor.model.bag.bias.detach()
+            shares["counting"] = float(np.abs(by_letter).sum())
+        total = sum(shares.values()) or 1.0
     raw = outputs.float().cpu().numpy()
     task, probabilities = predictor.task, None
     if task.classes:
@@ -140,6 +165,8 @@ def explain(
         probabilities = dict(zip(task.classes, numbers, strict=True))
     return Explanation(
         pieces=tuple(_pieces(grammar, predictor.alphabet, scores)),
+        spans=tuple(words_of(predictor.alphabet, grammar, letters)),
+        shares={name: size / total for name, size in shares.items() if size},
         target=task.classes[place] if task.classes else None,
         prediction=task.predictions(raw)[0],
         probabilities=probabilities,

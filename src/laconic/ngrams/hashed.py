@@ -106,13 +106,19 @@ class HashedCounter:
             for column, name in self._named_phrases(grammars, wanted - self.buckets):
                 found.setdefault(column + self.buckets, []).append(name)
         if self.shared:
-            over = self._of_shared.named(grammars.over_shared, wanted - self.first_shared)
-            for column, names in over.items():
-                told = [_expanded(name, grammars) for name in names]
-                found.setdefault(column + self.first_shared, []).extend(told)
+            for column, runs in self.named_runs(grammars, wanted).items():
+                found[column] = [_expanded(run, grammars) for run in runs]
         for names in found.values():
             names.sort(key=lambda name: (-name.count, name.terminals))
         return found
+
+    def named_runs(
+        self, grammars: Grammars, columns: npt.ArrayLike
+    ) -> dict[int, list[CountedText]]:
+        """Return the runs of shared symbols that are counted in some columns, as symbols."""
+        wanted = np.asarray(columns, np.int64) - self.first_shared
+        over = self._of_shared.named(grammars.over_shared, wanted) if self.shared else {}
+        return {column + self.first_shared: runs for column, runs in over.items()}
 
     def _named_ngrams(
         self, grammars: Grammars, wanted: Int64s

@@ -10,8 +10,9 @@ from laconic.report.markup import Html, document, element, joined
 from laconic.report.tables import gauge, table
 
 if TYPE_CHECKING:
-    from laconic.inference.explanation import Explanation, ScoredSymbol
+    from laconic.inference.explanation import Explanation
     from laconic.inference.phrase_table import Phrase
+    from laconic.inference.words import Word
 
 _FOR, _AGAINST = (67, 147, 195), (214, 96, 77)  # told apart by nearly every eye
 
@@ -39,11 +40,18 @@ def shared(phrase: Phrase) -> str:
     return f" (together with {', '.join(map(repr, phrase.others[:3]))}{more})"
 
 
+def said_by(found: Explanation) -> str:
+    """Return how much each view said, to be put behind something, where there are several."""
+    if len(found.shares) < 2:
+        return ""
+    return " · " + ", ".join(f"{name} {share:.0%}" for name, share in found.shares.items())
+
+
 def document_page(found: Explanation, source: str, most: int) -> str:
     """Return the page of one document: its text coloured, and the `most` strongest phrases."""
     prediction = _spelled(found.prediction)
-    what = "the value" if found.target is None else f"“{found.target}”"
-    strongest = max((abs(piece.score) for piece in found.pieces), default=0.0)
+    what = "a higher value" if found.target is None else f"“{found.target}”"
+    strongest = max((abs(word.score) for word in found.spans), default=0.0)
     explained = "The scores add up to the difference." if found.method == "integrated" else ""
     without = " and no n-grams" if found.ngrams else ""
     values = (
@@ -52,13 +60,13 @@ def document_page(found: Explanation, source: str, most: int) -> str:
     )
     body = [
         element("h1", visible(f"Prediction: {prediction}")),
-        element("p", visible(f"{source} · {found.method}"), class_="note"),
+        element("p", visible(f"{source}{said_by(found)}"), class_="note"),
         _probabilities(found.probabilities or {}),
         element("h2", visible(f"What spoke for {what}")),
         element("p", "against", element("i"), "for", class_="scale"),
-        element("div", *(_span(piece, strongest) for piece in found.pieces), class_="document"),
+        element("div", *(_span(word, strongest) for word in found.spans), class_="document"),
         element("p", values, class_="note"),
-        _phrases("Strongest phrases", found.phrases()[:most], "score"),
+        _phrases("Strongest words", found.words()[:most], "score"),
     ]
     if found.ngrams:
         # What is counted is told apart from symbols: its scores are exact, and overlap.
@@ -80,12 +88,10 @@ def _spelled(prediction: Any) -> str:
     return f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
 
 
-def _span(piece: ScoredSymbol, strongest: float) -> Html:
-    lines = [repr(piece.text), f"score {piece.score:+.4f}"]
-    if piece.rule is not None:
-        lines.append(f"symbol {piece.symbol} = {piece.rule[0]!r} + {piece.rule[1]!r}")
-    colour = f"background:rgb{shade(piece.score, strongest)}"
-    return element("span", visible(piece.text), style=colour, title=visible("\n".join(lines)))
+def _span(word: Word, strongest: float) -> Html:
+    colour = f"background:rgb{shade(word.score, strongest)}"
+    told = f"{word.name!r}\nscore {word.score:+.4f}"
+    return element("span", visible(word.text), style=colour, title=visible(told))
 
 
 def _probabilities(probabilities: Mapping[Any, float]) -> Html:

@@ -1,0 +1,52 @@
+"""Words of a document, and what their letters add; stretches of letters where there are none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from laconic.alphabet import Alphabet
+from laconic.grammar import Grammar
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+# As rulebooks see words: letters, digits and bytes above 0x7F, or a run of other signs.
+_BYTES = re.compile(rb"[\w\x80-\xff]+|\s+|[^\w\s\x80-\xff]+")
+_TEXT = re.compile(r"\w+|\s+|[^\w\s]+")
+_LONGEST_WORD, _STRETCH = 60, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word, or what is between two: its text, its place in terminals, what it adds."""
+
+    text: str
+    offset: int
+    length: int
+    score: float
+    name: str
+    """The text, with the place where that tells more: in DNA."""
+
+
+def words_of(alphabet: Alphabet, grammar: Grammar, scores: Floats) -> Iterator[Word]:
+    """Yield a document in words, given the score of each terminal, float64 [n]."""
+    terminals = grammar.expand()
+    text: Any = alphabet.decode_bytes(terminals)
+    pattern: Any = _BYTES
+    if alphabet.characters is not None:
+        text, pattern = alphabet.decode(terminals), _TEXT
+    sums = np.r_[0, np.cumsum(scores)]
+    for found in pattern.finditer(text):
+        begin, end = found.span()
+        is_long = end - begin > _LONGEST_WORD
+        step = _STRETCH if is_long else end - begin
+        for first in range(begin, end, step):
+            last = min(first + step, end)
+            part = text[first:last]
+            spelled = part if isinstance(part, str) else part.decode(errors="replace")
+            name = f"{first}: {spelled}" if is_long else spelled
+            yield Word(spelled, first, last - first, float(sums[last] - sums[first]), name)

@@ -1,0 +1,37 @@
+"""How many threads are meant, and which number of torch's is fastest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from laconic import threads
+from laconic.training.threads import fastest_threads
+
+
+@pytest.mark.parametrize(("quota", "most"), [("150000 100000", 2), ("max 100000", 64), ("", 64)])
+def test_a_container_may_have_fewer(
+    quota: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cpu.max").write_text(quota)
+    monkeypatch.setattr(threads, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    assert threads.processors() == most
+
+
+def test_the_fastest_number_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("laconic.training.threads.processors", lambda: 2)
+    before = torch.get_num_threads()
+    try:
+        assert fastest_threads(lambda: 1.0 / torch.get_num_threads()) == 1.0
+        assert torch.get_num_threads() == 1
+        assert fastest_threads(lambda: float(torch.get_num_threads())) == 2.0
+        assert torch.get_num_threads() == 2
+        # What somebody chose stays.
+        monkeypatch.setenv("OMP_NUM_THREADS", "2")
+        assert fastest_threads(lambda: 1.0 / torch.get_num_threads()) == 0.5
+    finally:
+        torch.set_num_threads(before)
