@@ -59,6 +59,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.model
 	$(BIN)/python -m benchmarks.ngrams
 	$(BIN)/python -m benchmarks.rulebook
+	$(BIN)/python -m benchmarks.zipped
 
 MINUTES ?= 60
 SEED ?= 0

@@ -13,7 +13,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks import cluster_report, model_report, ngrams_report, readers_report, stream_report
+from benchmarks import (
+    cluster_report,
+    model_report,
+    ngrams_report,
+    readers_report,
+    stream_report,
+    zipped_report,
+)
 from benchmarks.command import ROOT, Figures, write_pages
 from benchmarks.pictures import COLOURS, OTHER, Bar, bars
 
@@ -220,6 +227,9 @@ def main() -> None:
                 stream_report.MARKS: stream_report.section(*newest("stream")),
                 cluster_report.MARKS: cluster_report.section(*newest("cluster")),
             },
+        ),
+        "docs/zip.md": between_marks(
+            "docs/zip.md", {MARKS: zipped_report.section(*newest("zipped"))}
         ),
         "docs/model_speed.md": model_report.page(models, newest("recurrent")),
         "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),

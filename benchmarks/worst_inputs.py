@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.worst_archives import archives
+
 MB = 1 << 20
 LARGEST = 64 * MB  # a document, as --max-document allows it by default
 _ZEROS = bytes(MB)
@@ -130,6 +132,8 @@ def worst_inputs(quick: bool = False) -> Iterator[Worst]:
     size = len(document)
     a = b"A" * MB
 
+    for reader, kind, what, name, make, largest in archives(quick, LARGEST):
+        yield Worst(reader, kind, what, name, make, (), largest)
     for name, delimiter in (("csv", b","), ("tsv", b"\t")):
         yield Worst(name, "wide", "200 kB beside each text", f"a.{name}", _wide_csv(delimiter))
     yield Worst("csv", "wide", "10,000 columns", "a.csv", _columns_csv())

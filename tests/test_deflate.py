@@ -6,6 +6,7 @@ import gzip
 import os
 import struct
 import zlib
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -189,3 +190,12 @@ def test_every_file_of_the_shared_data(name: str) -> None:
         for part in (data[:1_000_000], data[-300_000:]):
             grammar = from_gzip(gzip.compress(part, level))
             assert grammar.expand().tobytes() == part
+
+
+def test_a_corpus_that_was_written_once_is_read() -> None:
+    corpus = laconic.Corpus.open(Path(__file__).parent / "golden/deflate.parquet")
+    assert corpus.codec == Codec("deflate")
+    texts = [grammar.expand().tobytes() for grammar in corpus.grammars]
+    hens = b"the hen and then the hens, the hen and then"
+    assert texts == [b"to be or not to be, that is the question " * 3, b"x", hens, bytes(1000)]
+    assert corpus.grammars[2].sequence.tolist() == [116, 259, 258, 267, 258, 262, 115, 44, 263, 269]

@@ -32,8 +32,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import strategies
+import streams
 
 from laconic import AlphabetError, Grammar, GrammarError, Grammars, compress, compress_many, oracle
+from laconic.codecs import from_gzip
 
 SCRIPT = Path(__file__).resolve()
 MEMORY = 2 << 30  # bytes of address space for a child
@@ -132,9 +134,18 @@ def hostile_document(random: Random) -> None:
         probe(random, Grammar(grammar.alphabet_size, grammar.rules, grammar.sequence))
 
 
+def hostile_stream(random: Random) -> None:
+    """What zlib compressed, damaged: refused where zlib refuses it, and else the same bytes."""
+    data, expected = streams.damaged(random)
+    grammar = attempt(from_gzip, data, refuses=GrammarError)
+    same(None if grammar is None else grammar.expand().tobytes(), expected)
+    if grammar is not None:
+        probe(random, grammar)
+
+
 KINDS: tuple[Callable[[Random], None], ...] = (
     *(hostile_grammar, hostile_grammar, hostile_grammars, hostile_grammars),
-    *(bomb, hard_document, hostile_document),
+    *(bomb, hard_document, hostile_document, hostile_stream),
 )
 
 

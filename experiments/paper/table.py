@@ -38,6 +38,7 @@ _COMPOSERS = {
 NAMES = {
     "characters": "Bi-LSTM on characters",
     **{f"{c}-{k}": f"Bi-LSTM-{_COMPOSERS[c]} ({CODECS[k]})" for c in _COMPOSERS for k in CODECS},
+    "grc-deflate": "Bi-LSTM-grc (deflate)",
     "bpe": "Bi-LSTM on byte pairs (BPE)",
     "char_cnn": "CNN on characters",
     "rival_words": "words 1–2, TF-IDF, logistic regression",

@@ -37,7 +37,7 @@ def test_demo_has_a_row_for_every_sample_and_codec() -> None:
     rows = {
         tuple(line.split()[:2]): line.split() for line in lines if line.startswith(("kjv", "bac"))
     }
-    codecs = ("repair", "lz78", "lzd", "none")
+    codecs = ("repair", "lz78", "lzd", "deflate", "none")
     assert set(rows) == {(name, codec) for name in ("kjv", "bacteria") for codec in codecs}
     for (name, codec), row in rows.items():
         documents, characters, rules, sequence, ratio = row[2:7]

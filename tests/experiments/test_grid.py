@@ -88,7 +88,7 @@ def test_important_rows_come_first() -> None:
     assert all(found == {(m, s) for m in wanted for s in (0, 1)} for found in by_set.values())
     assert len(set(map(str, rows))) == len(rows)
     every = {f"{c}-{k}" for c in grid.COMPOSERS for k in ("repair", "lzd", "lz78")}
-    assert {row.method.name for row in rows} == every | wanted | {"char_cnn", "bpe"}
+    assert {row.method.name for row in rows} == every | wanted | {"char_cnn", "bpe", "grc-deflate"}
 
 
 def test_departures_are_told_and_the_papers_protocol_has_none() -> None:

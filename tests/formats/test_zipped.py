@@ -18,6 +18,7 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+import laconic.formats.warc
 from laconic import Corpus, compress_many
 from laconic.cli import app
 from laconic.errors import InputError
@@ -239,6 +240,19 @@ def test_bad_warcs_are_refused(tmp_path: Path, name: str, data: bytes, message: 
         run("compress", tmp_path / "a.warc.gz", "-o", tmp_path / "out.parquet")
     assert message in str(raised.value)
     assert "a.warc.gz, row" in str(raised.value)
+
+
+@pytest.mark.parametrize("step", [1, 7, 100])
+@pytest.mark.parametrize("pack", [gzip.compress, bytes])
+def test_records_may_be_cut_anywhere_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(laconic.formats.warc, "_READ", step)
+    texts = [b"hen " * n for n in range(1, 30)]
+    records = [record(b"HTTP/1.1 200 OK\r\n\r\n" + text) for text in texts]
+    (tmp_path / "a.warc").write_bytes(b"".join(map(pack, records)))
+    (part,) = read([tmp_path / "a.warc"]).parts()
+    assert part.table.column("text").to_pylist() == texts
 
 
 def test_a_bad_record_alone_is_skipped(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ class WarcReader:
         data, row = b"", 0
         while data := data or stream.read(_READ):
             row += 1
+            if len(data) < len(_GZIP):
+                data += stream.read(_READ)
             try:
                 data, rows = self._record(data, stream, row)
             except InputError as error:  # where the next record begins is not known
