@@ -224,7 +224,10 @@ def compress_symbols(
     if codec.name == "deflate":
         if rulebook is not None or alphabet_size > 256:
             what = "a rulebook" if rulebook is not None else f"{alphabet_size} terminals"
-            raise InputError(f"deflate is over bytes, at most 256 terminals, not over {what}")
+            raise InputError(
+                f"deflate is over bytes, at most 256 terminals, not over {what}; leave that out, or"
+                " choose another codec"
+            )
         if symbols.dtype != np.uint8:  # what does not fit is told as other codecs tell it
             plain = compress_symbols(symbols, offsets, alphabet_size, Codec("none"), threads)
             symbols = plain.sequence

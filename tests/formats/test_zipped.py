@@ -80,6 +80,18 @@ def test_what_lies_in_an_archive_is_not_inflated(tmp_path: Path) -> None:
         list(read([source]).parts())
 
 
+def test_info_compares_with_repair(tmp_path: Path, capsys: Any) -> None:
+    source = archive(tmp_path / "a.zip", {"zeros": bytes(200 << 20), **TEXTS})
+    corpus_of(tmp_path, source)
+    capsys.readouterr()
+    run("info", tmp_path / "made.parquet")
+    printed = capsys.readouterr().out
+    repair = compress_many(FACTS)
+    told = f"{len(repair.sequence) / 6:.1f} symbols and {len(repair.rules) / 6:.1f} rules"
+    assert f"Re-Pair    would make sequences of {told} per document" in printed
+    assert "(on 6)" in printed  # zeros are left out: they would have to be expanded
+
+
 def changed(data: bytes, find: bytes, at: int, value: bytes) -> bytes:
     """The bytes with others written `at` bytes after each place where `find` is found."""
     out, place = bytearray(data), data.find(find)

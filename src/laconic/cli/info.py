@@ -13,6 +13,8 @@ from laconic.errors import InputError, visible
 if TYPE_CHECKING:
     from laconic.rulebook import Rulebook
 
+_LONGEST = 64 << 20  # letters of a document that is expanded
+
 
 def info(
     corpus: CorpusPath,
@@ -28,7 +30,8 @@ def info(
     Parameters
     ----------
     sample
-        How many documents to expand to compare sizes with gzip -6 and zstd -3; 0: all.
+        How many documents to expand to compare sizes with gzip -6 and zstd -3, and
+        grammars of deflate with Re-Pair's; 0: all.
 
     """
     figures = _figures(corpus, sample)
@@ -44,6 +47,7 @@ def _figures(given: Path, sample: int) -> dict[str, Any]:
     import numpy as np
     import pyarrow as pa
 
+    from laconic.codecs import compress
     from laconic.corpus import Corpus
     from laconic.formats.stores import place
 
@@ -52,12 +56,13 @@ def _figures(given: Path, sample: int) -> dict[str, Any]:
     path: Any = place(given)
     corpus = Corpus.open(path)
     count = len(corpus)
-    rules = symbols = letters = 0
+    rules = symbols = 0
+    lengths: list[int] = []
     depths: list[int] = []
     for _, _, grammars in corpus.parts():
         rules += len(grammars.rules)
         symbols += len(grammars.sequence)
-        letters += int(grammars.expanded_lengths.sum())
+        lengths += grammars.expanded_lengths.tolist()
         # Of shared rules, most are other documents'.
         depths += [
             int(grammar.depths.max(initial=0, where=grammar.reachable())) for grammar in grammars
@@ -70,27 +75,34 @@ def _figures(given: Path, sample: int) -> dict[str, Any]:
         "alphabet": repr(corpus.alphabet),
         "rulebook": _shared(corpus.rulebook),
         "documents": count,
-        "letters": letters,
+        "letters": sum(lengths),
         "symbols": symbols,
         "rules": rules,
-        "letters_per_symbol": letters / max(1, symbols),
+        "letters_per_symbol": sum(lengths) / max(1, symbols),
         "mean_depth": float(np.mean(depths)) if depths else 0.0,
         "max_depth": max(depths, default=0),
         "bytes": size,
         "bytes_per_document": size / max(1, count),
         "columns": {name: str(corpus.schema.field(name).type) for name in corpus.columns},
     }
-    if count:
-        step = 1 if sample == 0 else max(1, count // sample)
-        chosen = range(0, count, step)
+    step = 1 if sample == 0 else max(1, count // sample)
+    # What is small only as a grammar is not expanded to be compared.
+    if chosen := [row for row in range(0, count, step) if lengths[row] <= _LONGEST]:
         zstd = pa.Codec("zstd", compression_level=3)
-        gzip_bytes = zstd_bytes = 0
+        gzip_bytes = zstd_bytes = repair_symbols = repair_rules = 0
         for row in chosen:
             data = corpus[row].to_bytes(corpus.alphabet)
+            if corpus.codec.name == "deflate":
+                repair = compress(data)
+                repair_symbols += len(repair.sequence)
+                repair_rules += len(repair.rules)
             # 18 bytes are gzip's header and trailer, 6 zlib's.
             gzip_bytes += len(zlib.compress(data, 6)) + 12
             zstd_bytes += zstd.compress(data).size
         figures["compared_documents"] = len(chosen)
+        if corpus.codec.name == "deflate":
+            figures["repair_symbols_per_document"] = repair_symbols / len(chosen)
+            figures["repair_rules_per_document"] = repair_rules / len(chosen)
         figures["gzip_6_bytes_per_document"] = gzip_bytes / len(chosen)
         figures["zstd_3_bytes_per_document"] = zstd_bytes / len(chosen)
     if corpus.about.label is not None:
@@ -123,6 +135,11 @@ def _print_table(figures: dict[str, Any]) -> None:
         lines["rulebook"] = (
             f"{shared['rules']:,} rules, {shared['within_words']:,} within words, "
             f"of {shared['documents']:,} documents, {shared['fingerprint'][:12]}"
+        )
+    if "repair_rules_per_document" in figures:
+        lines["Re-Pair"] = (
+            f"would make sequences of {figures['repair_symbols_per_document']:,.1f} symbols and "
+            f"{figures['repair_rules_per_document']:,.1f} rules per document"
         )
     if "compared_documents" in figures:
         lines["against"] = (
