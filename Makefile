@@ -74,6 +74,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.converged_page
 	$(BIN)/python -m experiments.accurate report
+	$(BIN)/python -m experiments.first_minute report
 	$(BIN)/python -m experiments.summary
 
 stubs: $(VENV)/installed-dev
