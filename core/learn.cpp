@@ -82,8 +82,8 @@ private:
     }
     // Of a pair, of symbols plus 1: how many terminals it stands for, at most 2^32 - 1.
     std::uint32_t length_of(Symbol left, Symbol right) const {
-        return static_cast<std::uint32_t>(std::min<std::uint64_t>(
-            std::uint64_t{known_[at(left)].length} + known_[at(right)].length, 0xFFFFFFFF));
+        return static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(std::uint64_t{known_[at(left)].length} + known_[at(right)].length, 0xFFFFFFFF));
     }
     void put(std::size_t p, Symbol symbol, std::size_t piece) {
         cells_.set(p, symbol);

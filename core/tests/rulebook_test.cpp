@@ -13,8 +13,8 @@ void do_nothing() {}
 
 Text learned(const std::vector<std::uint8_t>& text, const std::vector<std::int64_t>& offsets, Symbol alphabet_size,
              const std::vector<WordKind>& kinds, const LearnOptions& options, unsigned threads) {
-    const Buffer<Symbol> rules = learn_rules(std::span<const std::uint8_t>(text), std::span(offsets), alphabet_size,
-                                             {}, std::span(kinds), options, threads, do_nothing);
+    const Buffer<Symbol> rules = learn_rules(std::span<const std::uint8_t>(text), std::span(offsets), alphabet_size, {},
+                                             std::span(kinds), options, threads, do_nothing);
     return {rules.begin(), rules.end()};
 }
 
