@@ -45,6 +45,7 @@ ADDED: dict[str, Any] = {
     "shared_ngrams": 0,
     "ngram_counts": "log",
     "minutes": None,
+    "kernels": True,  # how a layer is computed, not what
 }
 
 

@@ -84,7 +84,7 @@ def test_a_new_task(
     for line in trained.history[:-1]:
         assert line["valid_loss"] == line["valid"]["loss"]
 
-    evaluate(tmp_path / "run", tmp_path / "clocks.parquet", device="cpu", as_json=True)
+    evaluate(tmp_path / "run", [str(tmp_path / "clocks.parquet")], device="cpu", as_json=True)
     figures = json.loads(capsys.readouterr().out)
     assert figures["documents"] == 20
     assert figures["mae"] > 0
@@ -117,7 +117,7 @@ def test_a_new_metric(
     corpus = Corpus.from_documents(["abab", "xyxy"] * 8, ["letters", "others"] * 8)
     corpus.write(tmp_path / "corpus.parquet")
     train(corpus, TINY, tmp_path / "run")
-    evaluate(tmp_path / "run", tmp_path / "corpus.parquet", device="cpu")
+    evaluate(tmp_path / "run", [str(tmp_path / "corpus.parquet")], device="cpu")
     assert "among the first two  1.0000" in capsys.readouterr().out
     run = Run.open(tmp_path / "run")
     assert run.metrics()[0]["valid"]["top_two"] == 1
