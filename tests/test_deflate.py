@@ -152,7 +152,11 @@ def test_damage_is_refused_or_harmless(text: bytes, seed: int) -> None:
         with pytest.raises(GrammarError):
             from_gzip(bytes(data))
     else:
-        assert from_gzip(bytes(data)).expand().tobytes() == expected
+        if data[3] & 0xE0:  # Python does not look at flags that are reserved.
+            with pytest.raises(GrammarError, match="of a kind that nobody has written yet"):
+                from_gzip(bytes(data))
+        else:
+            assert from_gzip(bytes(data)).expand().tobytes() == expected
 
 
 def test_header_fields_are_passed_over() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from numbers import Integral
 from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +109,6 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         # A compiled cell cannot be pickled, and a GPU's memory should not be.
         state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_asked", None)
         if "model_" in state:
             model: GrammarModel = state["model_"]
             weights = {name: each.cpu().numpy() for name, each in model.state_dict().items()}
@@ -237,10 +237,14 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
     def _kept_predictor(self) -> Predictor:
         """Return a predictor that is kept for the next call, with what it has composed."""
         check_is_fitted(self, "model_")
-        kept: Predictor | None = vars(self).get("_asked")
+        kept = _KEPT.get(self)
         if kept is None or kept.model is not self.model_:
-            kept = self._asked = self.predictor(cache=_CACHE)
+            kept = _KEPT[self] = self.predictor(cache=_CACHE)
         return kept
+
+
+# Not in the estimators, which predicting must not change.
+_KEPT: WeakKeyDictionary[_GrammarEstimator, Predictor] = WeakKeyDictionary()
 
 
 class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[misc]

@@ -174,7 +174,7 @@ def test_errors_are_one_line(folder: Path, tmp_path: Path) -> None:
     assert done.stderr == (
         f"laconic: {corpus} is a corpus, not a run; a run is a folder from laconic train\n"
     )
-    with pytest.raises(FileNotFoundError, match=r"none.parquet does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"none.parquet: no such file or folder"):
         laconic("train", tmp_path / "none.parquet", "-o", tmp_path / "x")
     done = run("laconic", "train", corpus, "-o", folder / "run", "--debug", status=1)
     assert done.stderr.startswith("Traceback")

@@ -197,9 +197,9 @@ WRONG: dict[str, tuple[Any, str]] = {
     "array": (signed(b"[]"), "its metadata are not a JSON object"),
     "null": (signed(b"null"), "its metadata are not a JSON object"),
     "no version": (spoiled(lambda f: f.pop("version") and None), "is of format version None; this"),
-    "version 3": (
-        put(version=3),
-        "is of format version 3; this Laconic reads versions 1 to 2: upgrade Laconic",
+    "version 4": (
+        put(version=4),
+        "is of format version 4; this Laconic reads versions 1 to 3: upgrade Laconic",
     ),
     "version text": (put(version="1"), "is of format version '1'; this Laconic reads"),
     "version object": (

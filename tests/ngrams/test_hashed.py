@@ -254,7 +254,7 @@ def test_portions_are_all_documents_in_order(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_runs_of_shared_symbols() -> None:
     texts = ["the hen and the hen", "then the hens", "", "a hen a hen a hen"]
-    book = Rulebook.learn(texts, 8)
+    book = Rulebook.learn(texts, 8, boundary="words")
     grammars = compress_many(texts, rulebook=book)
     assert len(grammars.rules), "private rules are looked through"
     counted = HashedCounter(2, 2, 1 << 20, shared=2)

@@ -393,6 +393,7 @@ def test_what_training_does_not_know_says_nothing() -> None:
 def test_the_estimator_passes_them_on_and_can_be_pickled() -> None:
     texts = ["good day", "bad day", "good night", "bad night"] * 5
     sizes = {"embedding_size": 8, "width": 8, "local_buckets": 500, "local_size": 8}
+    sizes |= {"model": "sequence"}
     classifier = GrammarClassifier(local_ngrams=3, max_epochs=8, learning_rate=0.02, **sizes)
     classifier.set_params(local_dropout=0.1, random_state=0).fit(texts, ["+", "-"] * 10)
     assert classifier.model_.config.local_ngrams == 3

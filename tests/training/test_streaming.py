@@ -111,6 +111,8 @@ def test_labels_and_the_held_out_part_are_those_of_memory(tmp_path: Path, task: 
             np.testing.assert_array_equal(one.sequence_lengths, other.sequence_lengths)
         elif isinstance(one, np.ndarray):
             np.testing.assert_array_equal(one, other)
+        elif one is None:
+            assert other is None
         else:
             assert one == other
             assert one.name == task
