@@ -115,7 +115,7 @@ def compress(
     ([97, 256, 257, 258, 259], [[97, 98], [256, 99], [256, 257], [257, 100]])
     >>> compress([0, 1, 0, 1], alphabet_size=2).sequence.tolist()
     [2, 2]
-    >>> book = Rulebook.learn(["the hen", "then the hens"], rules=4)
+    >>> book = Rulebook.learn(["the hen", "then the hens"], 4, boundary="words")
     >>> compress("then the hen", "none", rulebook=book).sequence.tolist()
     [257, 110, 32, 257, 259]
     """
