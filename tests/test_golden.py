@@ -100,7 +100,10 @@ def test_rulebooks(golden: Path) -> None:
     assert book.fingerprint == FINGERPRINTS[golden.name]
 
 
-FINGERPRINTS = {"v2": "8a0aa0af9dc945f03bb1274a4af9c8daa1952d6cb8a922ce5e87d4b532db1f04"}
+FINGERPRINTS = {
+    "v2": "8a0aa0af9dc945f03bb1274a4af9c8daa1952d6cb8a922ce5e87d4b532db1f04",
+    "v3": "fbb320057ea01371c75592a06cecd254b9b5ca1fabbbd94489bbff4a0272cc4e",
+}
 
 
 def test_models(golden: Path) -> None:

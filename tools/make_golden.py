@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write tests/golden/NAME: small files of every kind as this version of Laconic writes them.
 
-    python tools/make_golden.py v2
+    python tools/make_golden.py v3
 
 Whatever was once written stays readable: tests/test_golden.py reads each of these folders, and
 compares what comes out with what came out then. So a folder is made once, by the version whose name
