@@ -62,20 +62,7 @@ def test_every_command_says_who_writes(tmp_path: Path) -> None:
     corpus, run = str(tmp_path / "c.parquet"), str(tmp_path / "run")
     Corpus.from_documents(["one 1", "two 2"] * 20, ["one", "two"] * 20).write(corpus)
     race.write_csv(tmp_path / "one.csv", "one", 9)
-    laconic(
-        "train",
-        corpus,
-        "-o",
-        run,
-        "--model",
-        "sequence",
-        "--embedding-size",
-        "4",
-        "--width",
-        "4",
-        "--epochs",
-        "1",
-    )
+    laconic("train", corpus, "-o", run, *race.TINY, "--epochs", "1")
     for name, words in {
         "new.parquet": ["compress", str(tmp_path / "one.csv")],
         "back.csv": ["expand", corpus],

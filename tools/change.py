@@ -8,7 +8,6 @@ both; or else one line says what is wrong, and what was there before the command
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -16,14 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from disturb import PATIENCE, Report
+from disturb import PATIENCE, Report, from_command_line
 
 from laconic import Corpus
 
@@ -134,16 +133,5 @@ def campaign(times: int, seed: int) -> Report:
     return report
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run from the command line; the exit status is 1 if anything was found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--times", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args(arguments)
-    report = campaign(chosen.times, chosen.seed)
-    print(report)
-    return 1 if report.findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(from_command_line(campaign, __doc__))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -70,3 +71,14 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{number:6} {what}" for what, number in sorted(self.counts.items())]
         return "\n".join([*lines, *(self.findings or ["nothing found"])])
+
+
+def from_command_line(campaign: Callable[[int, int], Report], about: str | None) -> int:
+    """Run a tool that takes how many times, and a seed; return 1 if anything was found, or 0."""
+    parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
+    parser.add_argument("--times", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    report = campaign(chosen.times, chosen.seed)
+    print(report)
+    return 1 if report.findings else 0

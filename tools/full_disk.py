@@ -9,7 +9,6 @@ before; and with room, the same bytes must come out as if nothing had happened.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 from random import Random
 
 import kill_training
-from disturb import Report
+from disturb import Report, from_command_line
 from kill import Trial, digests, words, write_input
 
 LIMITED = """
@@ -112,16 +111,5 @@ def campaign(times: int, seed: int, megabytes: float = 3) -> Report:
     return report
 
 
-def main() -> int:
-    """Run from the command line; the exit status is 1 if anything was found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--times", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    report = campaign(chosen.times, chosen.seed)
-    print(report)
-    return 1 if report.findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(from_command_line(campaign, __doc__))

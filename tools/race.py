@@ -8,7 +8,6 @@ written must be all of one of them, with nothing left beside it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
@@ -19,26 +18,17 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from disturb import Report
+from disturb import Report, from_command_line
 
 from laconic import Corpus
 
 ROWS = 3000
 FINE = {"done", "NothingToDoError"}
 IN_USE = re.compile(r" is in use: process \d+ on .+ writes it; wait until that ends, or choose")
-SMALL = [
-    "--model",
-    "sequence",
-    "--embedding-size",
-    "4",
-    "--width",
-    "4",
-    "--epochs",
-    "2",
-    "--resume",
-]
+TINY = ["--model", "sequence", "--embedding-size", "4", "--width", "4"]
+SMALL = [*TINY, "--epochs", "2", "--resume"]
 Command: TypeAlias = list[str]
 
 # Loads what is heavy once; then two processes at a time run a command each, after a delay of each.
@@ -220,16 +210,5 @@ def campaign(times: int, seed: int) -> Report:
     return report
 
 
-def main() -> int:
-    """Run from the command line; the exit status is 1 if anything was found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--times", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0)
-    chosen: Any = parser.parse_args()
-    report = campaign(chosen.times, chosen.seed)
-    print(report)
-    return 1 if report.findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(from_command_line(campaign, __doc__))

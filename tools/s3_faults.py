@@ -11,7 +11,6 @@ must succeed, with nothing left on this machine.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import hashlib
 import logging
@@ -32,7 +31,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.fs
 import pyarrow.parquet as pq
-from disturb import PATIENCE, Report
+from disturb import PATIENCE, Report, from_command_line
 from faulty_proxy import Fault, Proxy, proxy
 from kill import Digests, digests, write_input
 
@@ -263,16 +262,5 @@ def campaign(times: int, seed: int, megabytes: float = 9) -> Report:
     return report
 
 
-def main() -> int:
-    """Run from the command line; the exit status is 1 if anything was found."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--times", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    report = campaign(chosen.times, chosen.seed)
-    print(report)
-    return 1 if report.findings else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(from_command_line(campaign, __doc__))
