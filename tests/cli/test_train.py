@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from laconic import Corpus, samples
 from laconic.cli import app
 from laconic.errors import InputError
+from laconic.rulebook import Rulebook
 from laconic.training.run import Run
 
 SMALL = ["--embedding-size", "8", "--width", "8", "--epochs", "2", "--batch-size", "16"]
@@ -309,7 +310,10 @@ def test_raw_files_by_default_are_counted_and_read(
     assert "reading    left out: 24 held-out documents cannot show if it helps" in told
     assert f"{out}: counting, accuracy" in told
     run = Run.open(out)
-    assert (run.config.preset, run.config.model, run.rulebook is None) == ("auto", "auto", False)
+    assert (run.config.preset, run.config.model) == ("auto", "auto")
+    # One place decides what is shared: estimators and `compress --rulebook auto` learn the same.
+    texts = [text[:300] for text in sample.train.documents[::16]]
+    assert run.rulebook == Rulebook.learn(texts)
     # Columns are those of the training, if nothing else is said.
     laconic("evaluate", out, tmp_path / "test.csv", "--json")
     figures = json.loads(capsys.readouterr().out)
@@ -328,3 +332,12 @@ def test_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Run.open(tmp_path / "run").about["corpus"]["validation"] == 12
     with pytest.raises(ValueError, match="no column 'usr'"):
         laconic("train", tmp_path / "in.csv", "-o", tmp_path / "other", "--group", "usr")
+
+
+def test_raw_documents_of_standard_input(tmp_path: Path) -> None:
+    """A pipe is read once, though documents are looked at twice: for shared rules, and to train."""
+    rows = "".join(f"{'ab' if k % 2 else 'cd'} {k},{k % 2}\n" for k in range(60))
+    words = ["laconic", "train", "-", "--format", "csv", "-o", str(tmp_path / "run")]
+    command, given = [sys.executable, "-m", *words], f"text,label\n{rows}"
+    subprocess.run(command, input=given, text=True, check=True, timeout=60)
+    assert Run.open(tmp_path / "run").about["corpus"]["documents"] == 60

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from laconic.training.run import Run
 
 _PART_BYTES = 1 << 20  # of text that are read at a time
-# Rules that documents share, within words: on held-out parts of yelp and kjv, what is counted of
-# them was worth 1 % more than of rules across words, of which a reader would gain more.
-_RULES = 4096
 _DELIMITER = "What is between the fields of a CSV, if it is not its suffix's; \\t is a tab."
 _ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
 
@@ -99,9 +96,8 @@ def labelled_corpus(
         return cast(Corpus, opened.corpus)
     if like is not None:
         return Corpus.from_raw(opened.documents, like.codec, like.alphabet, like.rulebook)
-    book = Rulebook.learn(opened.texts(), _RULES, boundary="words")
-    again = corpus_inputs.open_inputs(inputs, options)
-    return Corpus.from_raw(cast(Any, again.documents), Codec(), rulebook=book or None)
+    book = Rulebook.learn(opened.texts())
+    return Corpus.from_raw(opened.documents, Codec(), rulebook=book or None)
 
 
 def column(name: str | None) -> str | int | None:
