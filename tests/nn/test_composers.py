@@ -97,6 +97,21 @@ def test_states_stay_finite_on_deep_grammars(name: str) -> None:
     assert all(p.grad is None or p.grad.isfinite().all() for p in [leaves, *parameters])
 
 
+def test_symbols_of_an_mlp_differ_for_some_levels() -> None:
+    # With the layers as PyTorch begins them, all symbols are alike to 1e-5 from the third level on:
+    # of what is deep, as LZD's symbols are, nothing reaches the sequence model.
+    torch.manual_seed(0)
+    composer: Any = make_composer("mlp", 200)
+    states = torch.randn(4, 200) * 200**-0.5
+    with torch.no_grad():
+        for _ in range(3):
+            left, right = torch.randint(len(states), (2, 64))
+            states = composer.compose(states[left], states[right])
+    assert states.std(0).mean() > 5e-4
+    for layer in (composer.hidden, composer.output):
+        assert layer.weight.std().item() == pytest.approx((2 / layer.in_features) ** 0.5, rel=0.02)
+
+
 def slow_scan(a: Tensor, b: Tensor) -> Tensor:
     h, values = torch.zeros_like(b[0]), []
     for step in range(len(b)):

@@ -51,13 +51,19 @@ class Composer(Protocol):
 
 
 class MLP(nn.Module):
-    """The paper's baseline: sigmoid(W2 ReLU(W1 [l; r] + b1) + b2), one hidden layer of `size`."""
+    """The paper's baseline: sigmoid(W2 ReLU(W1 [l; r] + b1) + b2), one hidden layer of `size`.
+
+    Weights begin as in the paper's code, Kaiming's normal distribution: with PyTorch's own, symbols
+    of the third level are all alike, and what is deep does not learn.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.state_size = self.output_size = size
         self.hidden = nn.Linear(2 * size, size)
         self.output = nn.Linear(size, size)
+        for layer in (self.hidden, self.output):
+            nn.init.kaiming_normal_(layer.weight)
 
     def leaf(self, embeddings: Tensor) -> Tensor:
         """Terminals are their embeddings."""
