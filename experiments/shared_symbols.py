@@ -61,6 +61,7 @@ def trial(
         "about": about(),
         "config": config.to_json(),
         "held_out": [line["valid"]["accuracy"] for line in epochs],
+        "losses": [line["valid"]["loss"] for line in epochs],
         "symbols": len(grammars.sequence) / len(grammars),
         "vectors": trained.model.config.residual_rows,
         "seconds": trained.seconds,

@@ -36,7 +36,7 @@ __all__ = [
 ROWS = Path(__file__).parent / "rows"
 COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
 IN_PLACE = "grc_ngrams"  # grc, and with each symbol the n-grams that end in it
-MODELS = ("sequence", "ngram", "both")  # each with grc, where it composes
+MODELS = ("sequence", "ngram", "both", "auto")  # each with grc, where it composes
 _CODEC = re.compile(rf"({'|'.join(CODECS)})(\+([1-9][0-9]*|auto)(_words|_across)?)?")
 _PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
 _KEYS = {
@@ -64,6 +64,7 @@ _TOLD = {
     "documents_per_epoch": "documents per epoch",
     "clip": "longest gradient",
     "dropout": "dropout",
+    "symbol_dropout": "share of symbols not read in training",
     "embedding_size": "embedding size",
     "width": "width",
     "precision": "precision",

@@ -19,9 +19,11 @@ from experiments.paper.grid import Row
 from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row
 from laconic.batching import GrammarDataset
 from laconic.errors import OutOfMemoryError
-from laconic.tasks import summary
+from laconic.nn import GrammarModel
+from laconic.tasks import Task, summary
+from laconic.training.auto import learn
 from laconic.training.holdout import split, targets_of
-from laconic.training.loop import Trained, train
+from laconic.training.loop import Trained
 from laconic.training.progress import Progress, TrainingError
 from laconic.training.run import Run, RunError
 from laconic.training.settings import TrainingConfig
@@ -104,12 +106,11 @@ def run_row(
         folder = cache.parent / "runs" / row.dataset / f"{method.name}-{row.seed}"
         folder.parent.mkdir(parents=True, exist_ok=True)
     resume = folder is not None and _can_resume(folder, config)
-    trained = train(source, config, folder, resume=resume, progress=partial(_say, row))
+    trained = learn(source, config, folder, resume=resume, progress=partial(_say, row))
     dataset = GrammarDataset(test, trained.task.numbers(test.labels))
     # Larger batches give the same outputs sooner.
     larger = replace(config, batch_size=max(_TEST_BATCH, config.batch_size), budget=_TEST_SYMBOLS)
-    outputs = forward_pass(trained.model, larger).outputs(dataset)
-    tested = trained.task.evaluate(outputs, targets_of(dataset))
+    test_of = partial(_test, config=larger, task=trained.task, dataset=dataset)
     targets = trained.task.numbers(source.labels)
     fit, held_out = split(trained.task, targets, config.holdout, row.seed)
     figures: Figures = {
@@ -127,16 +128,20 @@ def run_row(
             "test": len(dataset),
             "sequence": float(GrammarDataset(source.grammars).sequence_lengths.mean()),
         },
-        "test": summary(tested),
+        "test": test_of(trained.model),
         "best_epoch": trained.best_epoch,
         "epochs": _epochs(trained),
         "seconds": time.perf_counter() - began,
-        "peak_memory_mb": max(_epochs(trained)["peak_memory_mb"]),
+        "peak_memory_mb": trained.peak_memory,
     }
+    if method.model == "auto":
+        last = trained.history[-1]["auto"]
+        views = {name: test_of(alone) for name, alone in _views(trained.model).items()}
+        figures |= {"auto": last, "views": views}
     add_rows(results, figures)
     if folder is not None:
         shutil.rmtree(folder)
-    del trained, dataset
+    del trained, dataset, test_of
     # What graphs hold would be counted as the next row's.
     gc.collect()
     if torch.cuda.is_available():
@@ -153,6 +158,24 @@ def _can_resume(folder: Path, config: TrainingConfig) -> bool:
         pass
     shutil.rmtree(folder, ignore_errors=True)
     return False
+
+
+def _test(
+    model: GrammarModel, config: TrainingConfig, task: Task, dataset: GrammarDataset
+) -> dict[str, Any]:
+    outputs = forward_pass(model, config).outputs(dataset)
+    return summary(task.evaluate(outputs, targets_of(dataset)))
+
+
+def _views(model: GrammarModel) -> dict[str, GrammarModel]:
+    """Return each view that a model has as a model of its own."""
+    config, weights = model.config, model.state_dict()
+    found = {}
+    for name in ("sequence", "ngram") if config.model == "both" else (config.model,):
+        found[name] = GrammarModel(replace(config, model=name))
+        found[name].load_state_dict({key: weights[key] for key in found[name].state_dict()})
+        found[name].to(next(model.parameters()).device)
+    return found
 
 
 def _epochs(trained: Trained) -> dict[str, list[Any]]:

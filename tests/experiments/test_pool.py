@@ -35,7 +35,7 @@ local_size = 4
 
 [[methods]]
 stage = 1
-names = ["sequence-lzd", "ngram-lzd", "both-lzd"]
+names = ["sequence-lzd", "ngram-lzd", "both-lzd", "auto-lzd"]
 seeds = [0]
 """
 ROWS = {f"{s}/{m}-lzd-0" for s in ("bacteria", "kjv") for m in grid.MODELS}
@@ -70,6 +70,10 @@ def test_two_processes_run_all_rows(tmp_path: Path, capfd: pytest.CaptureFixture
     assert all(row["processes"] == 2 for row in found.values())
     assert {m: row["config"]["model"] for m, row in found.items()} == {m: m for m in grid.MODELS}
     assert all(row["model"] == m for m, row in found.items())
+    assert found["auto"]["auto"]["counting"]["valid"]["accuracy"] > 0
+    views = found["auto"]["views"]
+    assert views.keys() <= {"sequence", "ngram"}
+    assert found["auto"]["test"]["accuracy"] >= min(view["accuracy"] for view in views.values())
     assert not list((tmp_path / "build/runs").glob("*/*"))
     assert not active_children()
 

@@ -258,6 +258,23 @@ def change(folder: Path, **settings: Any) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
 
 
+def test_symbol_dropout_hides_whole_symbols_in_training_only() -> None:
+    batch = collate(compress_many(["abcdefghij" * 20, "x"], "none"))
+    model = small_model(symbol_dropout=0.25)
+    seen: list[Tensor] = []
+    model.sequence_model.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+    for training in (True, True, False):
+        model.train(training)
+        model(batch)
+    first, second, all_of_it = seen
+    mask = batch.mask
+    hidden = (first[mask] == 0).all(1)
+    assert 0.1 < hidden.float().mean() < 0.4
+    torch.testing.assert_close(first[mask][~hidden], all_of_it[mask][~hidden] / 0.75)
+    assert (hidden != (second[mask] == 0).all(1)).any()
+    assert not (all_of_it[mask] == 0).all(1).any()
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -276,6 +293,7 @@ def change(folder: Path, **settings: Any) -> None:
         ({"direction": "x"}, "'x'"),
         ({"dropout": "0.5"}, "dropout must be a number"),
         ({"dropout": 1.0}, "less than 1"),
+        ({"symbol_dropout": 1.0}, "symbol_dropout must be a number from 0 to less than 1"),
         ({"task": "guess"}, "task must be one of"),
         ({"outputs": True}, "outputs must be an integer"),
         ({"length_input": 1.0}, "length_input must be true or false, or null, not 1.0"),

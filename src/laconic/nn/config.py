@@ -67,6 +67,9 @@ class ModelSettings:
         "both", "Which way the sequence model reads."
     )
     dropout: float = setting(0.5, "On the pooled vector and between layers.", 0, below=1)
+    symbol_dropout: float = setting(
+        0.0, "Share of the symbols that are read as nothing while training.", 0, below=1
+    )
     pooling: str = setting("max", "max, mean, length_mean, attention or last.")
     length_input: bool | None = setting(None, "Tell symbols' lengths; default: with grc only.")
     identity_buckets: int = setting(0, "Rows of a table of hashed phrases; 0: none.", 0, _MOST)
@@ -130,15 +133,15 @@ class ModelConfig(ModelSettings):
 
     `outputs` are classes, labels or values to predict. `embedding_size` is the composer's, `width`
     the sequence model's (of recurrent ones for each direction). `dropout` acts on the pooled vector
-    and between layers, in transformers within them. `length_input` adds an embedding of each
-    symbol's expanded length to the sequence model's input (None: with grc only);
-    `identity_buckets` adds one of its hashed expansion. `residual_rows` of the rulebook's
-    `shared_rules` (those that `residual_documents` of the training's documents use) have learned
-    vectors beside what the composer makes of them; training leaves out a share
-    `residual_dropout`. `local_ngrams` (letters, 0: none) adds what the n-grams that end in a symbol
-    say: vectors of `local_size` in a table of `local_buckets` hashed rows, of which a share
-    `local_dropout` is left out in training; `local_rows` of them
-    are learned: as many as two of the training's documents have (None: all).
+    and between layers, in transformers within them; `symbol_dropout` is the share of a sequence's
+    symbols that are read as zeros in training. `length_input` adds an embedding of each symbol's
+    expanded length to the sequence model's input (None: with grc only); `identity_buckets` adds one
+    of its hashed expansion. `residual_rows` of the rulebook's `shared_rules` (those that
+    `residual_documents` of the training's documents use) have learned vectors beside what the
+    composer makes of them; training leaves out a share `residual_dropout`. `local_ngrams` (letters,
+    0: none) adds what the n-grams that end in a symbol say: vectors of `local_size` in a table of
+    `local_buckets` hashed rows, of which a share `local_dropout` is left out in training;
+    `local_rows` of them are learned: as many as two of the training's documents have (None: all).
 
     `model` "sequence" is all that; "ngram" is a linear model of n-grams of up to `ngrams` letters
     and of phrases (runs of up to `phrases` symbols, 0: none) instead, in `ngram_buckets` hashed

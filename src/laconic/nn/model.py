@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from huggingface_hub import ModelCard, ModelHubMixin
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from laconic.batching import Batch
 from laconic.nn import pretrained
@@ -152,6 +153,8 @@ class GrammarModel(nn.Module, ModelHubMixin):
     def read(self, inputs: Tensor, batch: Batch) -> Tensor:
         """Return what reading says, given what the sequence model reads."""
         mask = batch.mask
+        if self.training and (share := self.config.symbol_dropout):
+            inputs = inputs * F.dropout(inputs.new_ones(*mask.shape, 1), share)
         lengths = batch.node_lengths.index_select(0, batch.symbols.reshape(-1)).view(mask.shape)
         offsets = lengths.cumsum(1) - lengths
         if isinstance(self.sequence_model, Recurrent):
