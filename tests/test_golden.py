@@ -39,6 +39,7 @@ ADDED: dict[str, Any] = {
     # Documents of before share no rules, so that none of these says anything.
     "residual_documents": 4,
     "residual_dropout": 0.1,
+    "symbol_dropout": 0.0,
     "shared_rules": 0,
     "residual_rows": 0,
     # What is counted, and how much it weighs, as if there had never been anything else.
