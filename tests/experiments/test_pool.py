@@ -155,9 +155,7 @@ def test_time_that_is_up_ends_children_and_keeps_results(
 
 
 def test_the_longest_rows_of_a_stage_and_seed_start_first(tmp_path: Path) -> None:
-    text = GRID.replace("seeds = [0]", "seeds = [0, 1]").replace(
-        '"auto-lzd"]', '"sequence-none"]'
-    )
+    text = GRID.replace("seeds = [0]", "seeds = [0, 1]").replace('"auto-lzd"]', '"sequence-none"]')
     rows = rows_of(text, tmp_path)
     cache = tmp_path / "corpora"
     ordered = longest_first(rows, cache)
