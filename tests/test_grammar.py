@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import io
 import pickle
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -422,3 +423,11 @@ def test_packed_bits(size: int, rules: int, symbols: int, bits: int) -> None:
     one = Grammar(size, [[0, 0]] * rules, [0] * symbols)
     assert Grammars.concatenate([one]).packed_bits.tolist() == [bits]
     assert Grammars.concatenate([one, one]).packed_bits.tolist() == [bits] * 2
+
+
+def test_starts_are_where_symbols_begin() -> None:
+    grammar = compress("aababcababcabcd", min_count=3)
+    begins = grammar.starts.tolist()
+    parts = [grammar.substring(i, j).tobytes() for i, j in pairwise(begins)]
+    assert parts == [b"a", b"ab", b"abc", b"ab", b"abc", b"abc", b"d"]
+    assert Grammar(2, [], []).starts.tolist() == [0]

@@ -10,6 +10,8 @@ from typing import Any, Self
 # What is no character of a page or would command a terminal, as a picture of itself.
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
 _CONTROLS |= dict.fromkeys([*range(0x7F, 0xA0), *range(0xD800, 0xE000)], 0xFFFD)
+# What turns the direction of the text around it: a line could say something else than it holds.
+_CONTROLS |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
 
 
 def visible(text: object) -> str:
@@ -17,6 +19,8 @@ def visible(text: object) -> str:
 
     >>> visible("a\x1b[31m\n")
     'a␛[31m\n'
+    >>> visible("gpj.\u202egood")
+    'gpj.\ufffdgood'
     """
     return str(text).translate(_CONTROLS)
 

@@ -27,8 +27,8 @@ def how_many(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
-class _Rules(NamedTuple):
-    """Rules to be printed: row k defines alphabet_size + k; without an alphabet, in numbers."""
+class Rules(NamedTuple):
+    """Rules to be spelled: row k defines alphabet_size + k; without an alphabet, in numbers."""
 
     alphabet_size: int
     rules: Int32s
@@ -36,12 +36,14 @@ class _Rules(NamedTuple):
     alphabet: Alphabet | None
 
     def symbol(self, symbol: int) -> str:
+        """Return a terminal's letter, quoted if nobody could see it, or a rule's number."""
         if self.alphabet is None or symbol >= self.alphabet_size:
             return str(symbol)
         letter = self.alphabet.decode_bytes([symbol]).decode(errors="backslashreplace")
         return letter if letter.isprintable() and not letter.isspace() else repr(letter)
 
     def expansion(self, k: int) -> str:
+        """Return what rule k stands for, quoted; a long one is cut."""
         length = self.lengths[k]
         symbol, starts = np.array([self.alphabet_size + k], np.int32), np.array([0, length])
         end = min(int(length), _PREVIEW)
@@ -81,19 +83,20 @@ def print_rules(
     order = np.argsort(-used, kind="stable")
     # Of shared rules, most are other documents'.
     order = order[(used[order] > 0) | (order >= len(used) - len(grammar.rules))]
-    _rules(grammar, alphabet).print_table(order, used, rows, file)
+    rules_of(grammar, alphabet).print_table(order, used, rows, file)
 
 
 def print_shared(rulebook: Rulebook, rows: int, file: TextIO | None) -> None:
     """Print the first `rows` rules of a rulebook."""
     print(repr(rulebook), file=file)
     lengths, alphabet = rulebook.expanded_lengths, rulebook.alphabet
-    shared = _Rules(alphabet.size, rulebook.rules, lengths, alphabet)
+    shared = Rules(alphabet.size, rulebook.rules, lengths, alphabet)
     shared.print_table(np.arange(len(lengths)), None, rows, file)
 
 
-def _rules(grammar: Grammar, alphabet: Alphabet | None) -> _Rules:
-    return _Rules(grammar.alphabet_size, grammar.all_rules, grammar.expanded_lengths, alphabet)
+def rules_of(grammar: Grammar, alphabet: Alphabet | None) -> Rules:
+    """Return all rules of a grammar, to be spelled."""
+    return Rules(grammar.alphabet_size, grammar.all_rules, grammar.expanded_lengths, alphabet)
 
 
 def print_tree(
@@ -112,7 +115,7 @@ def print_tree(
       c
     and 4 more symbols
     """
-    rules = _rules(grammar, alphabet)
+    rules = rules_of(grammar, alphabet)
     seen: set[int] = set()
     shown = grammar.sequence[: max(0, rows)].tolist()
     waiting = [(symbol, 0) for symbol in reversed(shown)]

@@ -690,3 +690,16 @@ def test_as_a_table_of_pandas(nine: Corpus) -> None:
     full = nine.to_pandas(documents=True)
     assert full["text"].tolist() == [each.text() for each in nine]
     assert full.drop(columns="text").equals(table)
+
+
+def test_a_part_is_a_row_group_whose_documents_are_read_alone(tmp_path: Path) -> None:
+    texts = [f"document {k} of some, document by document" for k in range(6)]
+    whole = Corpus.from_documents(texts, labels=list("abcdef"))
+    whole[:4].write(tmp_path / "1.parquet")
+    whole[4:].write(tmp_path / "2.parquet")
+    corpus = Corpus.open(tmp_path)
+    assert corpus.group_starts.tolist() == [0, 4, 6]
+    last = corpus.part(1)
+    assert last.labels == ["e", "f"]
+    assert last.select([1])[0].text() == texts[5]
+    assert last.about == corpus.about

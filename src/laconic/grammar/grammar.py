@@ -60,7 +60,7 @@ class Grammar:
         check_rulebook(rulebook, self.alphabet_size)
         # To what the document itself says, the symbols of a rulebook are terminals.
         _core.Grammar(self._first, self.rules, self.sequence).check()
-        _ = self._starts  # A document too long to count is refused here, not at first use.
+        _ = self.starts  # A document too long to count is refused here, not at first use.
 
     @cached_property
     def core(self) -> _core.Grammar:
@@ -84,7 +84,7 @@ class Grammar:
     @property
     def expanded_length(self) -> int:
         """The number of terminals of the document, found without expanding it."""
-        return int(self._starts[-1])
+        return int(self.starts[-1])
 
     @cached_property
     def depths(self) -> Int32s:
@@ -95,6 +95,11 @@ class Grammar:
     def expanded_lengths(self) -> Int64s:
         """The terminals that each of all rules stands for, int64 [S + R]; 2^63 - 1 means more."""
         return self.core.expanded_lengths()
+
+    @cached_property
+    def starts(self) -> Int64s:
+        """Where each symbol of the sequence begins, and the end, in terminals, int64 [n' + 1]."""
+        return self.core.starts(self.expanded_lengths)
 
     @cached_property
     def occurrences(self) -> Int64s:
@@ -136,7 +141,7 @@ class Grammar:
         i, j = index(i), index(j)
         if not 0 <= i <= j <= self.expanded_length:
             raise IndexError(f"[{i}:{j}] is not within the {self.expanded_length} terminals")
-        return self.core.expand(self.expanded_lengths, self._starts, i, j)
+        return self.core.expand(self.expanded_lengths, self.starts, i, j)
 
     def text(self, alphabet: str | Alphabet = "bytes", limit: int | None = _EXPANSION_LIMIT) -> str:
         """Return the document as str; AlphabetError if it is no text, GrammarError past `limit`."""
@@ -207,10 +212,6 @@ class Grammar:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Grammar, tuple(fields_of(self).values())
-
-    @cached_property
-    def _starts(self) -> Int64s:
-        return self.core.starts(self.expanded_lengths)
 
     def _alphabet(self, alphabet: str | Alphabet) -> Alphabet:
         alphabet = as_alphabet(alphabet)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from laconic.alphabet import Alphabet, Document
+from laconic.alphabet import Alphabet, Document, speller
 from laconic.batching import collate
 from laconic.corpus.documents import DocumentSource
 from laconic.errors import InputError
@@ -227,7 +227,7 @@ def _place(predictor: Predictor, target: Any, outputs: Tensor) -> int:
 def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[ScoredSymbol]:
     size, sequence = grammar.alphabet_size, grammar.sequence.tolist()
     lengths = symbol_lengths(grammar)
-    spell = _speller(grammar, alphabet)
+    spell = speller(alphabet, grammar.expand())
     offset = 0
     for symbol, score in zip(sequence, scores.tolist(), strict=True):
         end = offset + int(lengths[symbol])
@@ -237,25 +237,3 @@ def _pieces(grammar: Grammar, alphabet: Alphabet, scores: Floats) -> Iterator[Sc
             rule = spell(offset, middle), spell(middle, end)
         yield ScoredSymbol(spell(offset, end), offset, end - offset, score, symbol, rule)
         offset = end
-
-
-def _speller(grammar: Grammar, alphabet: Alphabet) -> Callable[[int, int], str]:
-    """Return a function of i and j: the text of terminals i..j-1 of a document.
-
-    Where terminals are bytes, a character belongs to the part with its first byte: parts side by
-    side are then the document, whatever its symbols do to the bytes of a character.
-    """
-    terminals = grammar.expand()
-    if alphabet.characters is not None:
-        text = alphabet.decode(terminals)
-        return lambda i, j: text[i:j]
-    data = alphabet.decode_bytes(terminals)
-
-    def forward(place: int) -> int:
-        end = min(place + 3, len(data))
-        moved = place
-        while moved < end and data[moved] & 0xC0 == 0x80:
-            moved += 1
-        return moved
-
-    return lambda i, j: data[forward(i) if i else 0 : forward(j)].decode(errors="replace")

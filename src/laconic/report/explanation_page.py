@@ -49,19 +49,27 @@ def said_by(found: Explanation) -> str:
 
 def document_page(found: Explanation, source: str, most: int) -> str:
     """Return the page of one document: its text coloured, and the `most` strongest phrases."""
-    prediction = _spelled(found.prediction)
-    what = "a higher value" if found.target is None else f"“{found.target}”"
-    strongest = max((abs(word.score) for word in found.spans), default=0.0)
-    explained = "The scores add up to the difference." if found.method == "integrated" else ""
-    without = " and no n-grams" if found.ngrams else ""
-    values = (
-        f"The model gives {found.value:.4g}, and {found.base:.4g} for a document of zero "
-        f"vectors{without}. {explained}"
-    )
+    prediction = spelled(found.prediction)
     body = [
         element("h1", visible(f"Prediction: {prediction}")),
         element("p", visible(f"{source}{said_by(found)}"), class_="note"),
-        _probabilities(found.probabilities or {}),
+        probabilities(found.probabilities or {}),
+        explained(found, most),
+    ]
+    return document(visible(f"{prediction} – {source}"), *body)
+
+
+def explained(found: Explanation, most: int) -> Html:
+    """Return a document's text coloured by what spoke for the target, and the strongest phrases."""
+    what = "a higher value" if found.target is None else f"“{found.target}”"
+    strongest = max((abs(word.score) for word in found.spans), default=0.0)
+    sums = "The scores add up to the difference." if found.method == "integrated" else ""
+    without = " and no n-grams" if found.ngrams else ""
+    values = (
+        f"The model gives {found.value:.4g}, and {found.base:.4g} for a document of zero "
+        f"vectors{without}. {sums}"
+    )
+    body = [
         element("h2", visible(f"What spoke for {what}")),
         element("p", "against", element("i"), "for", class_="scale"),
         element("div", *(_span(word, strongest) for word in found.spans), class_="document"),
@@ -71,7 +79,7 @@ def document_page(found: Explanation, source: str, most: int) -> str:
     if found.ngrams:
         # What is counted is told apart from symbols: its scores are exact, and overlap.
         body.append(_phrases("Strongest n-grams", found.ngrams[:most], "score"))
-    return document(visible(f"{prediction} – {source}"), *body)
+    return joined(*body)
 
 
 def lists_page(lists: Mapping[Any, Sequence[Phrase]], source: str) -> str:
@@ -82,7 +90,8 @@ def lists_page(lists: Mapping[Any, Sequence[Phrase]], source: str) -> str:
     return document(visible(f"Phrases – {source}"), title, note, *tables)
 
 
-def _spelled(prediction: Any) -> str:
+def spelled(prediction: Any) -> str:
+    """Return a prediction in words: a class, labels or a number."""
     if isinstance(prediction, list):
         return ", ".join(map(str, prediction)) or "no label"
     return f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
@@ -94,10 +103,11 @@ def _span(word: Word, strongest: float) -> Html:
     return element("span", visible(word.text), style=colour, title=visible(told))
 
 
-def _probabilities(probabilities: Mapping[Any, float]) -> Html:
+def probabilities(found: Mapping[Any, float]) -> Html:
+    """Return a table of classes, the most probable first; nothing without any."""
     rows = [
         [visible(str(name)), f"{value:.1%}", gauge(value)]
-        for name, value in sorted(probabilities.items(), key=lambda pair: -pair[1])
+        for name, value in sorted(found.items(), key=lambda pair: -pair[1])
     ]
     return table([], rows) if rows else Html()
 

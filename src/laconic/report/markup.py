@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import re
 from importlib.resources import files
 
-_VOID = frozenset({"br", "link", "meta"})
+_VOID = frozenset({"br", "input", "link", "meta"})
 # HTML has no way to write these; a class name made from bytes may hold them.
 _UNWRITABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
-# Nothing may be loaded from elsewhere and nothing may run: the file says so itself.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
 class Html(str):
@@ -49,15 +50,28 @@ def element(name: str, /, *content: str, **attributes: str | int | None) -> Html
     return Html(f"<{name}{given}>{joined(*content)}{end}")
 
 
-def document(title: str, *body: str) -> str:
-    """Return a whole page, in the style of all, that needs no other file."""
+def policy(script: str = "") -> str:
+    """Return what a page may do: load nothing from elsewhere, and run this one script at most."""
+    if not script:
+        return _POLICY
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"{_POLICY}; script-src 'sha256-{digest}'"
+
+
+def document(title: str, *body: str, style: str = "", script: str = "") -> str:
+    """Return a whole page, in the style of all and `style`, that needs no other file.
+
+    `script` runs at its end, and nothing else can: the file says so itself.
+    """
+    every = files("laconic.report").joinpath("style.css").read_text("utf-8")
+    end = element("script", Html(script)) if script else Html()
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", http_equiv="Content-Security-Policy", content=policy(script)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("link", rel="icon", href="data:,"),  # else a server would be asked for one
         element("title", title),
-        element("style", Html(files("laconic.report").joinpath("style.css").read_text("utf-8"))),
+        element("style", Html(every + style)),
     )
-    return f"<!DOCTYPE html>\n{element('html', head, element('body', *body), lang='en')}\n"
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', *body, end), lang='en')}\n"
