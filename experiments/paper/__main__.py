@@ -2,7 +2,7 @@
 
     python -m experiments.paper rows                         # what there is to run
     python -m experiments.paper run --device cuda            # the accuracy tables, row by row
-    python -m experiments.paper run --device cuda --processes 9    # several rows at a time
+    python -m experiments.paper run --device cuda --processes auto # as many at a time as fit
     python -m experiments.paper speed --device cuda          # how fast they train, alone
     python -m experiments.paper rivals                       # what a practitioner would try first
     python -m experiments.paper compression                  # lengths and rules of every set
@@ -24,6 +24,7 @@ from pathlib import Path
 from benchmarks.layouts import DataError
 from experiments.paper.grid import ROWS, Row, chosen, groups, rows
 from experiments.paper.results import RESULTS, add_rows, find_row, rows_in
+from laconic.threads import processors
 from laconic.training.settings import ConfigError
 
 BUILD = Path("build") / "paper"
@@ -51,7 +52,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     commands.add_parser("rows", parents=[shared, select], help="list the rows, in their order")
     run = commands.add_parser("run", parents=[shared, select, device], help="train rows")
     run.add_argument("--in-memory", action="store_true", help="no checkpoints: rows do not resume")
-    run.add_argument("--processes", type=_processes, default=1, help="that share the device")
+    told = (
+        "that share the device, at most: as many as its memory has room for; auto: no other limit"
+    )
+    run.add_argument("--processes", type=_processes, default=1, help=told)
     run.add_argument("--seconds", type=float, help="start no row after so long")
     run.add_argument("--stop-after", type=float, help="end rows that still run after so long")
     merge = commands.add_parser("merge", parents=[shared], help="add rows that were run elsewhere")
@@ -171,6 +175,8 @@ def _train(given: argparse.Namespace, found: list[Row]) -> list[Row]:
 
 
 def _processes(text: str) -> int:
+    if text == "auto":
+        return processors()  # each makes its own batches
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes, 1 or more")
     return int(text)

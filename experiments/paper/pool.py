@@ -23,6 +23,7 @@ import torch
 
 from experiments.paper.corpora import CACHE, corpora, symbols
 from experiments.paper.grid import Row
+from experiments.paper.memory import Needs, free_mb
 from experiments.paper.results import RESULTS, find_row
 from experiments.paper.training import LEFT, in_words, run_row
 from laconic.errors import OutOfMemoryError
@@ -33,6 +34,7 @@ __all__ = ["longest_first", "run_in_processes", "sharing"]
 
 Say = Callable[[str], None]
 MPS = "nvidia-cuda-mps-control"
+_SHARE = 0.96  # of what is free: some of it always lies between what is used
 _PATIENCE = 10.0  # seconds that a child has for its end
 
 
@@ -45,12 +47,14 @@ def run_in_processes(
     processes: int = 2,
     resumable: bool = True,
     stop_after: float | None = None,
+    room: float | None = None,
 ) -> list[Row]:
     """Run the rows that have no result yet in so many processes; return those that were left.
 
-    As training.run_rows, and beside that: among rows of one stage and seed the longest start first;
-    all processes have ended `stop_after` seconds from now, whatever they were doing. A row that
-    finds too little memory waits until at most half as many others run; one whose process dies is
+    As training.run_rows, and beside that: among rows of one stage and seed the longest start first,
+    as many at a time as fit into `room` MB of the GPU (by default what is free), by what
+    memory.Needs knows of them; all processes have ended `stop_after` seconds from now, whatever
+    they were doing. A row that finds too little memory all the same, or whose process dies, is
     tried again alone, when all others are done. What fails alone is left.
     """
     began = time.perf_counter()
@@ -62,8 +66,11 @@ def run_in_processes(
     ready, left = _prepared(missing, cache, say)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for children: else each has all processors
     cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    if room is None:
+        room = _SHARE * free_mb() if cuda else float("inf")
+    needs = Needs(results, cache)
     with sharing(cuda and processes > 1, say):
-        pool = _Pool(processes, (device, results, cache, processes, resumable), say)
+        pool = _Pool(processes, (device, results, cache, processes, resumable), say, needs, room)
         try:
             left += pool.run(longest_first(ready, cache), began, seconds, stop_after)
         finally:
@@ -116,11 +123,12 @@ def sharing(wanted: bool, say: Say) -> Iterator[None]:
 
 @dataclass
 class _Job:
-    """A row to run, beside at most so many others."""
+    """A row to run; those that have failed once run alone."""
 
     row: Row
-    beside: int
-    died: bool = False
+    alone: bool = False
+    passed: int = 0  # rows that came after it and were begun before it
+    mb: float = 0.0  # of the GPU, as it was known when it began
 
 
 @dataclass
@@ -134,8 +142,16 @@ class _Child:
 class _Pool:
     """Children, what they run, and what waits; one thread, which only waits for pipes."""
 
-    def __init__(self, processes: int, given: tuple[str, Path, Path, int, bool], say: Say) -> None:
+    def __init__(
+        self,
+        processes: int,
+        given: tuple[str, Path, Path, int, bool],
+        say: Say,
+        needs: Needs,
+        room: float,
+    ) -> None:
         self._processes, self._given, self._say = processes, given, say
+        self._needs, self._room = needs, room
         self._children: list[_Child] = []
         self._waiting: list[_Job] = []
         self._left: list[Row] = []
@@ -144,7 +160,7 @@ class _Pool:
         self, rows: list[Row], began: float, seconds: float | None, stop_after: float | None
     ) -> list[Row]:
         """Run rows until they are done or time is up; return those that were left."""
-        self._waiting = [_Job(row, self._processes - 1) for row in rows]
+        self._waiting = [_Job(row) for row in rows]
         while True:
             spent = time.perf_counter() - began
             stopped = stop_after is not None and spent >= stop_after
@@ -175,14 +191,25 @@ class _Pool:
         return [child for child in self._children if child.job is not None]
 
     def _hand_out(self) -> None:
-        """Start rows in their order, where neither they nor those that run need more room."""
+        """Start rows in their order, where there is room; small ones may pass large ones a while.
+
+        Without end, the largest would run last of all, each with the GPU to itself.
+        """
         for job in list(self._waiting):
             running = [child.job for child in self._running if child.job is not None]
-            if len(running) == self._processes:
+            if len(running) == self._processes or any(each.alone for each in running):
                 return
-            if len(running) <= min([job.beside, *(each.beside for each in running)]):
-                self._waiting.remove(job)
-                self._begin(job)
+            if running and job.alone:
+                continue
+            job.mb = self._needs.of(job.row)
+            if running and sum(each.mb for each in running) + job.mb > self._room:
+                if job.passed >= self._processes:
+                    return
+                continue
+            for each in self._waiting[: self._waiting.index(job)]:
+                each.passed += 1
+            self._waiting.remove(job)
+            self._begin(job)
 
     def _begin(self, job: _Job) -> None:
         idle = [c for c in self._children if c.job is None and c.process.is_alive()]
@@ -216,19 +243,17 @@ class _Pool:
             self._children.remove(child)
             child.pipe.close()
             _ended(child)
-        if kind == "memory" and others:
-            job.beside = others // 2
-            self._waiting.insert(0, job)
-            text = f"waits until at most {job.beside} others run: {text}"
-        elif kind == "died":
-            text = f"left: its process ended with {child.process.exitcode}"
-            if job.died:
-                self._left.append(job.row)
-            else:
-                job.died, job.beside = True, 0
-                self._waiting.append(job)
-                text += "; it is tried again alone at the end"
-        elif kind != "done":
+        if kind == "died":
+            text = f"its process ended with {child.process.exitcode}"
+        elif kind == "memory":
+            self._needs.fell_short(job.row)
+        if kind == "done":
+            if figures := find_row(self._given[1], *job.row.key):
+                self._needs.learn(figures)
+        elif (kind == "died" and not job.alone) or (kind == "memory" and others):
+            self._waiting.append(_Job(job.row, alone=True))
+            text = f"is tried again alone at the end: {text}"
+        else:
             self._left.append(job.row)
             text = f"left: {text}"
         self._say(f"{job.row}{':' if kind == 'done' else ''} {text}")

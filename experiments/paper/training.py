@@ -16,6 +16,7 @@ import torch
 
 from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
+from experiments.paper.memory import TEST_BATCH, TEST_SYMBOLS
 from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row
 from laconic.batching import GrammarDataset
 from laconic.errors import OutOfMemoryError
@@ -33,7 +34,6 @@ __all__ = ["LEFT", "in_words", "run_row", "run_rows"]
 
 # What ends one row, and not the others.
 LEFT = (ModuleNotFoundError, OutOfMemoryError, TrainingError)
-_TEST_BATCH, _TEST_SYMBOLS = 256, 1 << 20
 _LINES = ("train_loss", "valid_loss", "seconds", "documents_per_s", "peak_memory_mb")
 
 
@@ -109,7 +109,7 @@ def run_row(
     trained = learn(source, config, folder, resume=resume, progress=partial(_say, row))
     dataset = GrammarDataset(test, trained.task.numbers(test.labels))
     # Larger batches give the same outputs sooner.
-    larger = replace(config, batch_size=max(_TEST_BATCH, config.batch_size), budget=_TEST_SYMBOLS)
+    larger = replace(config, batch_size=max(TEST_BATCH, config.batch_size), budget=TEST_SYMBOLS)
     test_of = partial(_test, config=larger, task=trained.task, dataset=dataset)
     targets = trained.task.numbers(source.labels)
     fit, held_out = split(trained.task, targets, config.holdout, row.seed)
@@ -138,6 +138,9 @@ def run_row(
         last = trained.history[-1]["auto"]
         views = {name: test_of(alone) for name, alone in _views(trained.model).items()}
         figures |= {"auto": last, "views": views}
+    if next(trained.model.parameters()).is_cuda:
+        # Of training and test: what nobody else can have meanwhile.
+        figures["reserved_memory_mb"] = torch.cuda.max_memory_reserved() / 2**20
     add_rows(results, figures)
     if folder is not None:
         shutil.rmtree(folder)
