@@ -178,7 +178,7 @@ def test_rows_start_when_there_is_room(rows: list[grid.Row], tmp_path: Path) -> 
 
     given = "cpu", tmp_path, tmp_path, 3, False
     pool = Quiet(3, given, print, Known(tmp_path, tmp_path), room=100)
-    pool._waiting = [_Job(row) for row in rows]
+    pool._waiting = [_Job(row) for row in rows[: len(sizes)]]
     pool._hand_out()
     assert started == [0, 2, 4]  # 70 has no room beside 60; 20 has, then 30 has none, and 10 has
     assert pool.done(2) == [3]
