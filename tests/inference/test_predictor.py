@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +280,64 @@ def test_cache_info() -> None:
     assert second.misses == first.misses == first.size
     assert 0.5 <= second.hit_rate < 1
     assert make_predictor().cache_info() == (0, 0, 0, 0)
+
+
+def test_threads_share_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a web service do: what one is composing, another must not take as composed."""
+    model, batch = make_model(composer="mlp"), collate(compress_many(TEXTS))
+    cache, composing = StateCache(10_000), threading.Event()
+    compose = model.composer.compose
+
+    def slowly(*states: torch.Tensor) -> torch.Tensor:
+        composing.set()
+        time.sleep(0.01)
+        return compose(*states)
+
+    expected = model.states(batch)
+    monkeypatch.setattr(model.composer, "compose", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cache.states, model, batch)
+        assert composing.wait(10)
+        second = pool.submit(cache.states, model, batch)
+        for found in (first, second):
+            torch.testing.assert_close(found.result(), expected)
+
+
+def test_a_cache_forgets_what_was_not_composed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch, cache = (
+        make_model(composer="mlp"),
+        collate(compress_many(TEXTS)),
+        StateCache(10_000),
+    )
+
+    def stopped(*_: torch.Tensor) -> torch.Tensor:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model.composer, "compose", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            cache.states(model, batch)
+    torch.testing.assert_close(cache.states(model, batch), model.states(batch))
+
+
+def test_one_document_is_read_without_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes less time than threads take to meet."""
+    predictor, threads = make_predictor(), []
+    forward = predictor.model.forward
+
+    def noted(*given: Any) -> torch.Tensor:
+        threads.append(torch.get_num_threads())
+        return forward(*given)
+
+    monkeypatch.setattr(predictor.model, "forward", noted)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        alone, together = predictor.outputs(TEXTS[:1]), predictor.outputs(TEXTS[:2])
+        assert (threads, torch.get_num_threads()) == ([1, 2], 2)
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_allclose(alone[0], together[0], rtol=0, atol=1e-6)
 
 
 # The command.

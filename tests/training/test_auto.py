@@ -131,6 +131,24 @@ def test_groups_stay_together() -> None:
         divide(data, None, None, TrainingConfig(), groups=["a", "b", "c"])
 
 
+def test_threads_are_chosen_and_left_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where epochs are given, and no speed is needed for their number."""
+    tried: list[float] = []
+
+    def fastest(speed: Any) -> float:
+        tried.append(speed())
+        torch.set_num_threads(3)
+        return tried[-1]
+
+    monkeypatch.setattr("laconic.training.sizing.fastest_threads", fastest)
+    monkeypatch.setattr("laconic.training.sizing.threads_are_free", lambda: True)
+    before = torch.get_num_threads()
+    learn(corpus(300), resolve("auto", READER | {"epochs": 1}))
+    assert len(tried) == 1
+    assert tried[0] > 0
+    assert torch.get_num_threads() == before
+
+
 def test_documents_that_validate_apart_do_not_train() -> None:
     data = corpus(200)
     found = learn(data, resolve("auto", READER | {"epochs": 1}), valid=data)

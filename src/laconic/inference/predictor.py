@@ -134,7 +134,8 @@ class Predictor:
         Errors number documents through all chunks.
         """
         for grammars in ahead(self._compressed, _with_numbers(chunks), self.workers):
-            yield self.forward.outputs(GrammarDataset(grammars))
+            threads = 1 if len(grammars) == 1 else None
+            yield self.forward.outputs(GrammarDataset(grammars, threads=threads))
 
     def grammars(self, documents: DocumentSource) -> Iterator[Grammars]:
         """Yield the documents as grammars, some at a time, compressed as the model's own were."""
@@ -188,7 +189,7 @@ class Predictor:
                 self.codec,
                 alphabet=self.alphabet,
                 rulebook=self.rulebook,
-                threads=1 if self.workers else None,
+                threads=1 if self.workers or len(documents) == 1 else None,
             )
         except AlphabetError as error:
             raise error.at(document=first + (error.document or 0)) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from threading import Lock
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -37,7 +38,8 @@ class StateCache:
 
     A node is known by the numbers of its two operands, which are terminals or nodes held here. That
     is exact: a hash of what it stands for is not, because two grammars of one text give two states.
-    A node's operands are held wherever it is held, since all are forgotten at once.
+    A node's operands are held wherever it is held, since all are forgotten at once. Threads may
+    share a cache: they take turns.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -46,43 +48,50 @@ class StateCache:
         self.capacity = capacity
         self._hits = self._misses = 0
         self._table: Tensor | None = None
+        self._turn = Lock()
         self.clear()
 
     def clear(self) -> None:
         """Forget all states; needed whenever the model's weights change."""
-        self._keys: Int64s = np.zeros(0, np.int64)  # sorted: left operand << 32 | right operand
-        self._slots: Int64s = np.zeros(0, np.int64)  # of each key: its row of the table
-        self._used = 0
+        self._slots: dict[int, int] = {}  # left operand << 32 | right operand: row of the table
 
     def info(self) -> CacheInfo:
         """Return counts of hits and misses, and the size."""
-        return CacheInfo(self._hits, self._misses, self._used, self.capacity)
+        return CacheInfo(self._hits, self._misses, len(self._slots), self.capacity)
 
     def states(self, model: GrammarModel, batch: Batch) -> Tensor:
         """Return model.states(batch) without gradients, float [alphabet_size + M, state_size].
 
         Only nodes not held are composed; they are held from now on. A batch of more nodes than
-        `capacity` passes by. O(M log capacity + capacity) beside the composing.
+        `capacity` passes by. O(M) beside the composing.
         """
-        size, total = batch.alphabet_size, len(batch.children)
-        if total > self.capacity or size + self.capacity >= 1 << 31:
+        total = len(batch.children)
+        if total > self.capacity or batch.alphabet_size + self.capacity >= 1 << 31:
             self._misses += total
             return model.states(batch)
-        if self._used + total > self.capacity:
-            self.clear()
-        numbers, held = self._look_up(batch)
+        with self._turn:
+            if len(self._slots) + total > self.capacity:
+                self.clear()
+            try:
+                return self._states(model, batch)
+            except BaseException:
+                self.clear()  # some rows that nodes have now may not have been written
+                raise
+
+    def _states(self, model: GrammarModel, batch: Batch) -> Tensor:
+        size = batch.alphabet_size
+        slots, held = self._look_up(batch)
         composer = cast(Composer, model.composer)
         with torch.no_grad():
             leaves = composer.leaf(model.embedding.weight)
-            own = model.own(batch)
-            compose: Cell = composer.compose if own is None else compose_with_own(composer)
-            states = leaves.new_empty(size + total, leaves.shape[1])
-            states[:size] = leaves
             if self._table is None:
                 self._table = leaves.new_empty(self.capacity, leaves.shape[1])
-            rows = torch.from_numpy(numbers[size:] - size).to(states.device)
-            found = torch.from_numpy(np.flatnonzero(held)).to(states.device)
-            states[size + found] = self._table[rows[found]]
+            rows = torch.from_numpy(slots).to(leaves.device)
+            states = torch.cat([leaves, self._table.index_select(0, rows)])
+            if held.all():
+                return states
+            own = model.own(batch)
+            compose: Cell = composer.compose if own is None else compose_with_own(composer)
             for begin, end in pairwise(batch.level_offsets):
                 made = begin + np.flatnonzero(~held[begin:end])
                 if len(made):
@@ -95,33 +104,19 @@ class StateCache:
         return states
 
     def _look_up(self, batch: Batch) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-        """Return the numbers of all nodes, int64 [alphabet_size + M], and which [M] were held.
+        """Return the rows of the table of all nodes, int64 [M], and which [M] were held.
 
-        Those that were not have rows of the table now, still to be written.
+        Those that were not have rows now that are still to be written.
         """
-        size, children = batch.alphabet_size, batch.children.cpu().numpy()
-        numbers = np.arange(size + len(children), dtype=np.int64)
-        held = np.zeros(len(children), bool)
-        fresh_keys, begin_used = [self._keys], self._used
-        for begin, end in pairwise(batch.level_offsets):
-            operands = numbers[children[begin:end]]
-            keys = operands[:, 0] << 32 | operands[:, 1]
-            places = np.searchsorted(self._keys, keys)
-            places[places == len(self._keys)] = 0
-            here = self._keys[places] == keys if len(self._keys) else np.zeros(len(keys), bool)
-            held[begin:end] = here
-            level = numbers[size + begin : size + end]
-            level[here] = size + self._slots[places[here]]
-            # Nodes of one forest differ, so that no key is new twice.
-            fresh_keys.append(keys[~here])
-            fresh = len(fresh_keys[-1])
-            level[~here] = size + np.arange(self._used, self._used + fresh)
-            self._used += fresh
-        keys = np.concatenate(fresh_keys)
-        slots = np.concatenate([self._slots, np.arange(begin_used, self._used)])
-        order = np.argsort(keys, kind="stable")
-        self._keys, self._slots = keys[order], slots[order]
+        size, slots, known = batch.alphabet_size, self._slots, len(self._slots)
+        numbers = list(range(size))
+        for left, right in batch.children.tolist():
+            # What is new gets the next row: a loop of few steps is sooner done than NumPy's calls.
+            key = numbers[left] << 32 | numbers[right]
+            numbers.append(size + slots.setdefault(key, len(slots)))
+        rows = np.array(numbers[size:], np.int64) - size
+        held: npt.NDArray[np.bool_] = rows < known
         found = int(np.count_nonzero(held))
         self._hits += found
         self._misses += len(held) - found
-        return numbers, held
+        return rows, held

@@ -73,7 +73,7 @@ class ForwardPass:
         shared = accelerator is not None and 1 < processes <= len(dataset)
         rank = accelerator.process_index if accelerator and shared else 0
         results = torch.zeros(len(dataset), config.outputs, device=device)
-        with self.evaluating(), torch.no_grad():
+        with self.evaluating(), torch.no_grad(), _few_threads(len(dataset)):
             compute = self._function()
             for batch in self.batches(dataset, rank, processes if shared else 1):
                 assert batch.rows is not None
@@ -88,6 +88,9 @@ class ForwardPass:
     ) -> Iterator[Batch]:
         """Yield batches of all documents, made ahead, on the model's device."""
         device = self.device
+        if len(dataset) == 1:
+            yield dataset.batch([0]).to(device)
+            return
         cuda = device.type == "cuda"
         lengths, share = dataset.sequence_lengths, {"rank": rank, "processes": processes}
         sampler = LengthSampler(
@@ -110,12 +113,14 @@ class ForwardPass:
     def evaluating(self) -> Iterator[None]:
         """Let the model answer: without dropout, whatever mode it was in and will be again."""
         before = self.model.training
-        self.model.eval()
+        if before:  # to say so takes as long as a tenth of a short document
+            self.model.eval()
         try:
             with enough_memory(self.batch_size, self.budget, "or use device cpu"):
                 yield
         finally:
-            self.model.train(before)
+            if before:
+                self.model.train()
 
     def _function(self) -> Callable[[Batch], Tensor]:
         model = self.model
@@ -133,3 +138,20 @@ class ForwardPass:
         with torch.autocast(self.device.type, self.autocast, enabled=self.autocast is not None):
             outputs: Tensor = self.model(batch, self.states(batch) if self.states else None)
         return outputs
+
+
+@contextmanager
+def _few_threads(documents: int) -> Iterator[None]:
+    """Let one document be read by this thread alone: others are waited for longer than they help.
+
+    The number is each thread's own, so that nobody else is slowed down meanwhile.
+    """
+    before = torch.get_num_threads()
+    if documents > 1 or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

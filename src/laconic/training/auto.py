@@ -35,6 +35,7 @@ from laconic.training.run import READING, Run
 from laconic.training.settings import TrainingConfig
 from laconic.training.sizing import Sized, sized_reading
 from laconic.training.streaming import with_stream
+from laconic.training.threads import threads_as_before
 from laconic.training.validation import forward_pass
 
 Say = Callable[[str], None]
@@ -70,7 +71,7 @@ def learn(
     config = with_stream(config, corpora, accelerator)
     parts = divide(source, valid, task, config, groups=groups)
     _check_settings(config, parts)
-    with Recorder(folder, config, accelerator) as recorder:
+    with threads_as_before(), Recorder(folder, config, accelerator) as recorder:
         work = _Work(parts, config, accelerator, say or (lambda line: None), refit=valid is None)
         counting = work.count(weights)
         optimizer = new_optimizer(config, counting.model)

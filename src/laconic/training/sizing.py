@@ -13,7 +13,7 @@ from laconic.show import how_many
 from laconic.training.holdout import Divided
 from laconic.training.loop import train
 from laconic.training.settings import TrainingConfig, resolve
-from laconic.training.threads import fastest_threads
+from laconic.training.threads import fastest_threads, threads_are_free
 
 _MINUTES = 0.8  # on a CPU, from the beginning; on a GPU as long as it takes
 _FEWEST_HELD_OUT = 50  # documents, that can show whether reading helps
@@ -61,7 +61,10 @@ def sized_reading(
         epochs = int(np.clip(_DOCUMENTS // documents, epochs, _EPOCHS))
     if "patience" not in chosen:
         reading = replace(reading, patience=max(3, epochs // 4))
-    if accelerator.num_processes > 1 or "epochs" in chosen or (gpu and config.minutes is None):
+    unhurried = accelerator.num_processes > 1 or (gpu and config.minutes is None)
+    if unhurried or "epochs" in chosen:
+        if not (unhurried or gpu) and threads_are_free():
+            _speed(parts, reading)
         return Sized(replace(reading, epochs=epochs), f"{told}, {how_many(epochs, 'epoch')}")
     speed = _speed(parts, reading)
     left = 60 * (config.minutes or _MINUTES) - (time.perf_counter() - began)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -16,7 +17,7 @@ def fastest_threads(speed: Callable[[], float]) -> float:
     Small models are slowed down by every further thread, and all are on a machine that is busy. A
     number that somebody chose (OMP_NUM_THREADS) stays.
     """
-    if "OMP_NUM_THREADS" in os.environ or processors() == 1:
+    if not threads_are_free():
         return speed()
     found = {}
     for threads in (1, processors()):
@@ -26,3 +27,18 @@ def fastest_threads(speed: Callable[[], float]) -> float:
     best = max(found, key=lambda threads: found[threads])
     torch.set_num_threads(best)
     return found[best]
+
+
+def threads_are_free() -> bool:
+    """Return whether there is a number of threads to choose."""
+    return "OMP_NUM_THREADS" not in os.environ and processors() > 1
+
+
+@contextmanager
+def threads_as_before() -> Iterator[None]:
+    """Leave torch as many threads as it had, whatever is chosen meanwhile."""
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
