@@ -14,9 +14,10 @@ from torch.nn import functional as F  # noqa: N812
 from laconic.batching import Batch
 from laconic.nn import pretrained
 from laconic.nn.bag import NgramBag
-from laconic.nn.composers import GRC, Composer, compose_with_own, make_composer
+from laconic.nn.composers import Composer, compose_with_own, make_composer
 from laconic.nn.config import ModelConfig, ModelError
-from laconic.nn.kernels import grc
+from laconic.nn.kernels import levels as fused_levels
+from laconic.nn.kernels.cells import FUSED
 from laconic.nn.levels import compose_levels
 from laconic.nn.ngram_vectors import NgramVectors
 from laconic.nn.pooling import pooling
@@ -140,9 +141,9 @@ class GrammarModel(nn.Module, ModelHubMixin):
             leaves = composer.leaf(self.embedding.weight)  # Few, and all others rest on them.
             own = self.own(batch)
         parameters, forest = list(self.composer.parameters()), (batch.children, batch.level_offsets)
-        fused = self.kernels and isinstance(composer, GRC) and not self.compile_cell
-        if fused and not grc.obstacle(leaves):
-            return grc.compose(leaves, *forest, own, *parameters)
+        fused = None if self.compile_cell or not self.kernels else FUSED.get(type(self.composer))
+        if fused and not fused_levels.obstacle(leaves):
+            return fused_levels.compose(fused, leaves, *forest, own, parameters)
         return compose_levels(cell, parameters, leaves, *forest, own)
 
     def own(self, batch: Batch) -> Tensor | None:

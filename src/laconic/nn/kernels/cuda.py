@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
@@ -41,7 +41,7 @@ class Module:
 
     def __init__(self, source: Path, defines: Mapping[str, int]) -> None:
         self._functions: dict[tuple[str, int], ctypes.c_void_p] = {}
-        self._module = ctypes.c_void_p()
+        self._module, self._device = ctypes.c_void_p(), torch.cuda.current_device()
         code = compiled(source.read_text("utf-8"), defines, torch.cuda.get_device_capability())
         with _relaxed():
             _check(_driver().cuModuleLoadData(ctypes.byref(self._module), code))
@@ -55,17 +55,12 @@ class Module:
         *arguments: Tensor | int | None,
     ) -> None:
         """Start a kernel; tensors are passed as pointers, None as none, integers as 32 bits."""
-        function = self._function(name, shared_bytes)
-        values = [
-            ctypes.c_int(each)
-            if isinstance(each, int)
-            else ctypes.c_void_p(None if each is None else each.data_ptr())
-            for each in arguments
-        ]
+        values, sizes = as_values(arguments), (blocks, 1, 1, threads, 1, 1, shared_bytes)
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        sizes = (blocks, 1, 1, threads, 1, 1, shared_bytes)
-        _check(_driver().cuLaunchKernel(function, *sizes, stream, pointers, None))
+        with torch.cuda.device(self._device):
+            function = self._function(name, shared_bytes)
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+            _check(_driver().cuLaunchKernel(function, *sizes, stream, pointers, None))
 
     def _function(self, name: str, shared_bytes: int) -> ctypes.c_void_p:
         key = name, shared_bytes
@@ -81,6 +76,18 @@ class Module:
                 _check(_driver().cuFuncSetAttribute(function, most, shared_bytes))
             self._functions[key] = function
         return self._functions[key]
+
+
+def as_values(
+    arguments: Sequence[Tensor | int | None],
+) -> list[ctypes.c_int | ctypes.c_void_p]:
+    """Return what a kernel is given: 32 bits for integers, pointers for all else."""
+    return [
+        ctypes.c_int(each)
+        if isinstance(each, int)
+        else ctypes.c_void_p(None if each is None else each.data_ptr())
+        for each in arguments
+    ]
 
 
 def compiled(source: str, defines: Mapping[str, int], capability: tuple[int, int]) -> bytes:
