@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 
 from laconic import Corpus, Rulebook
 from laconic.inference.predictor import Predictor
 from laconic.tasks import LabelError
+from laconic.training import auto
 from laconic.training.auto import learn, together
 from laconic.training.blend import Blend
 from laconic.training.holdout import divide, split_groups
 from laconic.training.loop import train
 from laconic.training.run import Run, RunError
 from laconic.training.settings import TrainingConfig, resolve
+from laconic.training.sizing import sized_reading
 from laconic.training.validation import forward_pass
 
 READER: dict[str, Any] = {
@@ -72,6 +76,28 @@ def test_a_run_like_any_other(tmp_path: Path) -> None:
         learn(data, replace(config, width=9), run, resume=True)
     with pytest.raises(RunError, match="holds a run"):
         learn(data, config, run)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_reading_validates_on_the_documents_that_the_blend_rests_on(device: str) -> None:
+    config = resolve("auto", {"epochs": 1})
+    parts = divide(corpus(300), None, None, config)
+    where = SimpleNamespace(device=torch.device(device), num_processes=1)
+    reading = sized_reading(parts, config, cast(Accelerator, where), 0.0).config
+    assert reading is not None
+    assert reading.preset == {"cpu": "fast", "cuda": "accurate"}[device]
+    assert divide(corpus(300), None, None, reading).rows.tolist() == parts.rows.tolist()
+
+
+def test_of_many_documents_no_more_are_held_out_than_can_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(auto, "_MOST_HELD_OUT", 60)
+    data = corpus(400)
+    counted = learn(data, resolve("auto", READER)).history[-1]["auto"]["counting"]
+    assert counted["valid"]["documents"] == 60
+    chosen = learn(data, resolve("auto", READER | {"holdout": 0.25})).history[-1]["auto"]
+    assert chosen["counting"]["valid"]["documents"] == 100
 
 
 def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from laconic.training.threads import threads_as_before
 from laconic.training.validation import forward_pass
 
 Say = Callable[[str], None]
+_MOST_HELD_OUT = 2_500  # documents, that tell losses apart well enough: all others may train
 
 
 def learn(
@@ -69,6 +70,8 @@ def learn(
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
     config = with_stream(config, corpora, accelerator)
+    if config.holdout == TrainingConfig.holdout:
+        config = replace(config, holdout=min(config.holdout, _MOST_HELD_OUT / max(1, len(source))))
     parts = divide(source, valid, task, config, groups=groups)
     _check_settings(config, parts)
     with threads_as_before(), Recorder(folder, config, accelerator) as recorder:

@@ -54,7 +54,9 @@ def sized_reading(
         if getattr(config, each.name) != each.default and each.name not in ("model", "preset")
     }
     preset = "accurate" if gpu else "fast"
-    reading = resolve(preset, chosen | {"model": "sequence", "stream": config.stream})
+    # What the blend rests on must not train, whatever share the preset would hold out.
+    same = {"model": "sequence", "stream": config.stream, "holdout": config.holdout}
+    reading = resolve(preset, chosen | same)
     told = f"the preset {preset}"
     epochs = reading.epochs
     if "epochs" not in chosen:
