@@ -71,6 +71,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python tools/reliability_page.py
 	$(BIN)/python tools/draw_pictures.py
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m experiments.choose decide
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.converged_page
 	$(BIN)/python -m experiments.accurate report

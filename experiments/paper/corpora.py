@@ -16,7 +16,7 @@ from laconic import Alphabet, Corpus, Rulebook
 from laconic.files import locked
 from laconic.samples import Split
 
-__all__ = ["CACHE", "corpora", "documents", "statistics", "symbols"]
+__all__ = ["CACHE", "corpora", "documents", "statistics", "symbols", "training_corpus"]
 
 CACHE = Path("build") / "paper" / "corpora"
 _FIRST = 0x4E00  # tokens become characters from here on, all of them letters of one plane
@@ -44,14 +44,15 @@ def corpora(
     them. It needs the package tokenizers. Codecs such as "repair+4096" are over a rulebook
     (grid.Method), learned from the training documents. Raises DataError as data.load does.
     """
-    paths = _paths(dataset, codec, longest, cache, vocabulary)
-    paths[0].parent.mkdir(parents=True, exist_ok=True)
-    with locked(paths[0].parent / "corpora", wait=True):  # another process may be making them
-        if not all(path.exists() for path in paths):
-            made = _compressed(dataset, codec, longest, vocabulary)
-            for corpus, path in zip(made, paths, strict=True):
-                corpus.write(path)
-    return _opened(paths[0]), _opened(paths[1])
+    train, test = _made(dataset, codec, longest, cache, vocabulary)
+    return _opened(train), _opened(test)
+
+
+def training_corpus(
+    dataset: str, codec: str, longest: int | None = None, cache: Path = CACHE
+) -> Corpus:
+    """Return train as corpora does, for whoever must not see the test."""
+    return _opened(_made(dataset, codec, longest, cache, 4_000)[0])
 
 
 def symbols(
@@ -62,12 +63,26 @@ def symbols(
     vocabulary: int = 4_000,
 ) -> int:
     """Return the symbols of all training documents' sequences; of what is compressed, in O(1)."""
-    corpora(dataset, codec, longest, cache, vocabulary)
+    path, _ = _made(dataset, codec, longest, cache, vocabulary)
     # The footer knows how many values a column has.
-    about = ParquetFile(_paths(dataset, codec, longest, cache, vocabulary)[0]).metadata
+    about = ParquetFile(path).metadata
     groups = map(about.row_group, range(about.num_row_groups))
     columns = (group.column(i) for group in groups for i in range(group.num_columns))
     return sum(c.num_values for c in columns if c.path_in_schema.split(".")[0] == "sequence")
+
+
+def _made(
+    dataset: str, codec: str, longest: int | None, cache: Path, vocabulary: int
+) -> tuple[Path, Path]:
+    """Return where train and test are, after compressing them if they are not there yet."""
+    paths = _paths(dataset, codec, longest, cache, vocabulary)
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    with locked(paths[0].parent / "corpora", wait=True):  # another process may be making them
+        if not all(path.exists() for path in paths):
+            made = _compressed(dataset, codec, longest, vocabulary)
+            for corpus, path in zip(made, paths, strict=True):
+                corpus.write(path)
+    return paths
 
 
 def _paths(

@@ -25,7 +25,7 @@ from experiments.paper.corpora import CACHE, corpora, symbols
 from experiments.paper.grid import Row
 from experiments.paper.memory import Needs, free_mb
 from experiments.paper.results import RESULTS, find_row
-from experiments.paper.training import LEFT, in_words, run_row
+from experiments.paper.training import LEFT, Runs, in_words, run_row
 from laconic.errors import OutOfMemoryError
 from laconic.nn.memory import is_out_of_memory
 from laconic.training.settings import TrainingConfig
@@ -48,6 +48,7 @@ def run_in_processes(
     resumable: bool = True,
     stop_after: float | None = None,
     room: float | None = None,
+    run: Runs = run_row,
 ) -> list[Row]:
     """Run the rows that have no result yet in so many processes; return those that were left.
 
@@ -55,7 +56,8 @@ def run_in_processes(
     as many at a time as fit into `room` MB of the GPU (by default what is free), by what
     memory.Needs knows of them; all processes have ended `stop_after` seconds from now, whatever
     they were doing. A row that finds too little memory all the same, or whose process dies, is
-    tried again alone, when all others are done. What fails alone is left.
+    tried again alone, when all others are done. What fails alone is left. `run` is a module's own
+    function, for processes to find.
     """
     began = time.perf_counter()
 
@@ -70,7 +72,9 @@ def run_in_processes(
         room = _SHARE * free_mb() if cuda else float("inf")
     needs = Needs(results, cache)
     with sharing(cuda and processes > 1, say):
-        pool = _Pool(processes, (device, results, cache, processes, resumable), say, needs, room)
+        pool = _Pool(
+            processes, (device, results, cache, processes, resumable, run), say, needs, room
+        )
         try:
             left += pool.run(longest_first(ready, cache), began, seconds, stop_after)
         finally:
@@ -145,7 +149,7 @@ class _Pool:
     def __init__(
         self,
         processes: int,
-        given: tuple[str, Path, Path, int, bool],
+        given: tuple[str, Path, Path, int, bool, Runs],
         say: Say,
         needs: Needs,
         room: float,
@@ -267,6 +271,7 @@ def _work(
     cache: Path,
     processes: int,
     resumable: bool,
+    run: Runs,
 ) -> None:
     """Run the rows that come through a pipe until it is closed; what a child does."""
     _keep_to_a_share(number, processes)
@@ -277,7 +282,7 @@ def _work(
         except EOFError:
             return
         try:
-            figures = run_row(row, device, results, cache, processes, resumable)
+            figures = run(row, device, results, cache, processes, resumable)
         except (*LEFT, RuntimeError) as error:
             memory = _lacks_memory(error)
             if not memory and not isinstance(error, LEFT):

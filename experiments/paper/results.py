@@ -5,8 +5,10 @@ Whatever is written appears whole, and several processes may add rows to one fol
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +16,40 @@ from benchmarks.command import Figures
 from benchmarks.machine import describe
 from laconic.files import locked, write_text
 
-__all__ = ["RESULTS", "Figures", "about", "add_rows", "find_row", "read", "rows_in", "write"]
+__all__ = [
+    "CHOICES",
+    "RESULTS",
+    "Figures",
+    "about",
+    "add_rows",
+    "choices_digest",
+    "find_row",
+    "formatted",
+    "read",
+    "remove_rows",
+    "rows_in",
+    "write",
+]
 
 RESULTS = Path(__file__).parent.parent / "results" / "paper"
+CHOICES = Path(__file__).parent.parent / "choices" / "choices.json"
 
 
 def about() -> Figures:
-    """Return command, commit, date, versions and machine, a GPU named if torch has one."""
+    """Return command, commit, date, versions and machine, a GPU named if torch has one.
+
+    `choices` tells which settings of presets it rests on: the beginning of a digest of them.
+    """
     found = describe()
     del found["machine_name"]
-    return found
+    return {**found, "choices": choices_digest()}
+
+
+def choices_digest() -> str:
+    """Return twelve digits for the values in CHOICES, whatever else is told of them there."""
+    presets = read(CHOICES).items()
+    values = {preset: {n: of["value"] for n, of in some.items()} for preset, some in presets}
+    return hashlib.sha256(_dumps(values).encode()).hexdigest()[:12]
 
 
 def rows_in(folder: Path) -> Iterator[Figures]:
@@ -49,10 +75,25 @@ def add_rows(folder: Path, *rows: Figures) -> None:
             write_text(path, "".join(f"{_dumps(known[key])}\n" for key in sorted(known)))
 
 
+def remove_rows(folder: Path, keys: Iterable[tuple[str, str, int]]) -> None:
+    """Remove the results of rows, each by data set, method and seed."""
+    gone = set(keys)
+    with locked(folder / "rows", wait=True) if gone else nullcontext():
+        for dataset in {dataset for dataset, _, _ in gone}:
+            path = _path(folder, dataset)
+            kept = [row for row in _rows(path) if (dataset, *_key(row)) not in gone]
+            write_text(path, "".join(f"{_dumps(row)}\n" for row in kept))
+
+
 def write(path: Path, figures: Figures) -> None:
-    """Write a result that is no row; a line for each entry is good to read in diffs."""
-    lines = [f" {json.dumps(key)}: {_entry(value)}" for key, value in rounded(figures).items()]
-    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+    """Write a result that is no row."""
+    write_text(path, formatted(rounded(figures)))
+
+
+def formatted(figures: Figures) -> str:
+    """Return JSON with a line for each entry, which is good to read in diffs."""
+    lines = [f" {json.dumps(key)}: {_entry(value)}" for key, value in figures.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def read(path: Path) -> Figures:
@@ -95,6 +136,9 @@ def _parsed(text: str, where: str) -> Figures:
 def _entry(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return "[\n  " + ",\n  ".join(map(_dumps, value)) + "\n ]"
+    if isinstance(value, dict) and value and all(isinstance(v, dict) for v in value.values()):
+        pairs = (f"{_dumps(key)}: {_dumps(each)}" for key, each in value.items())
+        return "{\n  " + ",\n  ".join(pairs) + "\n }"
     return _dumps(value)
 
 

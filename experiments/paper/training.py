@@ -6,11 +6,11 @@ import gc
 import shutil
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -30,7 +30,9 @@ from laconic.training.run import Run, RunError
 from laconic.training.settings import TrainingConfig
 from laconic.training.validation import forward_pass
 
-__all__ = ["LEFT", "in_words", "run_row", "run_rows"]
+__all__ = ["LEFT", "Runs", "in_words", "reserved_mb", "run_row", "run_rows", "tidy"]
+
+Runs: TypeAlias = Callable[[Row, str, Path, Path, int, bool], Figures]  # run_row, and what is alike
 
 # What ends one row, and not the others.
 LEFT = (ModuleNotFoundError, OutOfMemoryError, TrainingError)
@@ -82,7 +84,8 @@ def _say(row: Row, at: Progress) -> None:
 
 def in_words(figures: Figures) -> str:
     """Return what somebody who waits wants to know of a result."""
-    return f"{100 * figures['test']['accuracy']:.2f} %, {figures['seconds']:.1f} s"
+    found = figures["test"] if "test" in figures else figures["held_out"]
+    return f"{100 * found['accuracy']:.2f} %, {figures['seconds']:.1f} s"
 
 
 def run_row(
@@ -138,18 +141,27 @@ def run_row(
         last = trained.history[-1]["auto"]
         views = {name: test_of(alone) for name, alone in _views(trained.model).items()}
         figures |= {"auto": last, "views": views}
-    if next(trained.model.parameters()).is_cuda:
-        # Of training and test: what nobody else can have meanwhile.
-        figures["reserved_memory_mb"] = torch.cuda.max_memory_reserved() / 2**20
+    figures |= reserved_mb(trained.model)
     add_rows(results, figures)
     if folder is not None:
         shutil.rmtree(folder)
     del trained, dataset, test_of
-    # What graphs hold would be counted as the next row's.
+    tidy()
+    return figures
+
+
+def reserved_mb(model: GrammarModel) -> Figures:
+    """Return what nobody else could have of a GPU since training began; nothing of a CPU."""
+    if not next(model.parameters()).is_cuda:
+        return {}
+    return {"reserved_memory_mb": torch.cuda.max_memory_reserved() / 2**20}
+
+
+def tidy() -> None:
+    """Give back a row's memory: what graphs hold would be counted as the next row's."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    return figures
 
 
 def _can_resume(folder: Path, config: TrainingConfig) -> bool:

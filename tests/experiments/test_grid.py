@@ -387,4 +387,5 @@ def test_compression_beside_the_paper_counts_lzd_as_it_does() -> None:
 
 def test_commands_name_no_folder_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["x", "run", "--results", "/somewhere/out", "--rows", "H3/*"])
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)  # as in a process of a pool
     assert about()["command"] == "python -m experiments.paper run --results out --rows H3/*"

@@ -29,7 +29,7 @@ from experiments.paper.pool import (
     sharing,
 )
 from experiments.paper.results import Figures, add_rows, rows_in
-from experiments.paper.training import run_rows
+from experiments.paper.training import run_row, run_rows
 
 GRID = """
 title = "Samples"
@@ -176,7 +176,7 @@ def test_rows_start_when_there_is_room(rows: list[grid.Row], tmp_path: Path) -> 
             self._hand_out()
             return list(started)
 
-    given = "cpu", tmp_path, tmp_path, 3, False
+    given = "cpu", tmp_path, tmp_path, 3, False, run_row
     pool = Quiet(3, given, print, Known(tmp_path, tmp_path), room=100)
     pool._waiting = [_Job(row) for row in rows[: len(sizes)]]
     pool._hand_out()
