@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, stdev
 
+from benchmarks.command import write_pages
 from experiments.paper.corpora import documents
 from experiments.paper.grid import MODELS, Group, Method, Row
 from experiments.paper.results import RESULTS as PAPER
@@ -43,6 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--processes", type=int, default=1, help="that share the device just now")
+    parser.add_argument("--check", action="store_true", help="report: is it up to date?")
     given = parser.parse_args(arguments)
     if given.command == "run":
         rows = rows_of(given.dataset, given.models, given.codecs, given.seeds)
@@ -50,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
     elif given.command == "words":
         words(given.dataset, given.results)
     else:
-        REPORT.write_text(report(given.results), "utf-8")
+        write_pages({REPORT: report(given.results)}, given.check)
 
 
 def rows_of(dataset: str, models: list[str], codecs: list[str], seeds: list[int]) -> list[Row]:

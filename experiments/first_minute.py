@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.command import write_pages
 from benchmarks.data import load
 from benchmarks.machine import describe
 from laconic.samples import Split
@@ -53,9 +54,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("rows", nargs="*", default=[*ROWS, ESTIMATOR])
     parser.add_argument("--seed", type=int, default=0, help="of which documents train")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--check", action="store_true", help="report: is it up to date?")
     given = parser.parse_args(arguments)
     if given.command == "report":
-        REPORT.write_text(report(rows_in(given.results)), "utf-8")
+        write_pages({REPORT: report(rows_in(given.results))}, given.check)
         return
     done = {(row["name"], row["seed"]) for row in rows_in(given.results)}
     for name in given.rows:

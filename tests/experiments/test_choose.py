@@ -71,10 +71,6 @@ def test_defaults_are_what_was_chosen() -> None:
     assert inspect.signature(Rulebook.learn).parameters["boundary"].default == "phrases"
 
 
-def test_what_was_chosen_follows_from_the_committed_trials() -> None:
-    main(["decide", "--check"])
-
-
 def test_committed_trials_had_the_settings_of_the_space() -> None:
     every = trials(read_space().values(), {row["seed"] for row in rows_in(RESULTS)})
     known = {(each.dataset, each.method.name, each.seed): each for each in every}
