@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from laconic import threads
-from laconic.training.threads import fastest_threads
+from laconic.training.settings import TrainingConfig
+from laconic.training.threads import fastest_threads, threads_as_before, use_few_threads
 
 
 @pytest.mark.parametrize(("quota", "most"), [("150000 100000", 2), ("max 100000", 64), ("", 64)])
@@ -35,3 +36,20 @@ def test_the_fastest_number_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
         assert fastest_threads(lambda: 1.0 / torch.get_num_threads()) == 0.5
     finally:
         torch.set_num_threads(before)
+
+
+def test_small_models_use_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("laconic.training.threads.processors", lambda: 2)
+    before = torch.get_num_threads()
+
+    def used(width: int) -> int:
+        with threads_as_before():
+            torch.set_num_threads(2)
+            use_few_threads(TrainingConfig(width=width, embedding_size=8))
+            return torch.get_num_threads()
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert (used(64), used(200)) == (1, 2)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert used(64) == 2
+    assert torch.get_num_threads() == before

@@ -35,7 +35,7 @@ from laconic.training.run import READING, Run
 from laconic.training.settings import TrainingConfig
 from laconic.training.sizing import Sized, sized_reading
 from laconic.training.streaming import with_stream
-from laconic.training.threads import threads_as_before
+from laconic.training.threads import threads_as_before, use_few_threads
 from laconic.training.validation import forward_pass
 
 Say = Callable[[str], None]
@@ -66,7 +66,9 @@ def learn(
     given: dict[str, Any] = {"valid": valid, "weights": weights, "groups": groups}
     if config.model != "auto":
         given |= {"task": task, "resume": resume, "progress": progress, "notes": notes}
-        return train(source, config, folder, **given)
+        with threads_as_before():
+            use_few_threads(config)
+            return train(source, config, folder, **given)
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
     config = with_stream(config, corpora, accelerator)
