@@ -238,6 +238,18 @@ def test_a_corpus_brings_its_codec_and_alphabet() -> None:
     assert same_model(again, classifier)
 
 
+def test_a_corpus_brings_its_labels() -> None:
+    texts, labels = ["abab", "cdcd"] * 10, ["ab", "cd"] * 10
+    corpus = Corpus.from_documents(texts, labels)
+    classifier = GrammarClassifier(**TINY | {"rulebook": None})
+    fitted = clone(classifier).fit(corpus)
+    assert fitted.classes_.tolist() == ["ab", "cd"]
+    given = clone(classifier).fit(corpus, labels)
+    np.testing.assert_array_equal(fitted.predict_proba(texts), given.predict_proba(texts))
+    with pytest.raises(ValueError, match="requires y"):
+        classifier.fit(Corpus.from_documents(texts))
+
+
 def test_cross_validation_takes_a_corpus() -> None:
     texts, labels = farm(12)
     corpus = Corpus.from_documents(texts, labels)
@@ -357,7 +369,7 @@ def test_what_are_no_documents(documents: Any, error: type[Exception], message: 
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (None, "requires y to be passed.*corpus.labels"),
+        (None, "requires y to be passed.*a corpus with labels"),
         (["x"], "inconsistent numbers of samples"),
         (["x", "x"], "one class only, 'x'"),
         ([0.5, 1.5], "Unknown label type: continuous.*GrammarRegressor"),

@@ -149,10 +149,12 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: DocumentSource, y: Any, sample_weight: Any
     ) -> tuple[Corpus | Grammars | list[Any], Any, Weights | None]:
         """Return documents, targets and weights as fit takes them, without those of weight 0."""
+        if y is None and isinstance(X, Corpus) and X.about.label is not None:
+            y = X.labels
         if y is None:
             raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; of a "
-                "corpus, pass corpus.labels"
+                f"{type(self).__name__} requires y to be passed, but the target y is None; only a "
+                "corpus with labels has its own"
             )
         documents = documents_of(X)
         if len(documents) == 0:
@@ -282,8 +284,8 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
         tags.classifier_tags.multi_label = True
         return tags
 
-    def fit(self, X: DocumentSource, y: Any, sample_weight: Any = None) -> GrammarClassifier:
-        """Train on documents and their classes; returns self.
+    def fit(self, X: DocumentSource, y: Any = None, sample_weight: Any = None) -> GrammarClassifier:
+        """Train on documents and their classes, which a corpus may have; returns self.
 
         Documents of weight 0 are left out; the others' weights, divided by their mean, are factors
         of the loss, not of what chooses the best epoch. Raises TypeError or ValueError for
@@ -343,7 +345,7 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
     True
     """
 
-    def fit(self, X: DocumentSource, y: Any, sample_weight: Any = None) -> GrammarRegressor:
+    def fit(self, X: DocumentSource, y: Any = None, sample_weight: Any = None) -> GrammarRegressor:
         """Train on documents and their numbers y [N]; returns self. Else as GrammarClassifier."""
         documents, y, weights = self._input(X, y, sample_weight)
         values = column_or_1d(y, dtype=np.float64, warn=True)

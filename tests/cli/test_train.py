@@ -319,7 +319,7 @@ def test_raw_files_by_default_are_counted_and_read(
     figures = json.loads(capsys.readouterr().out)
     assert figures["documents"] == 30
     assert figures["accuracy"] > 2 * figures["majority"]
-    laconic("predict", out, tmp_path / "test.csv", "-o", tmp_path / "p.csv", "--text", "passage")
+    laconic("predict", out, tmp_path / "test.csv", "-o", tmp_path / "p.csv")
     assert len((tmp_path / "p.csv").read_text().splitlines()) == 31
     assert "counting" in (out / "report.html").read_text()
 
@@ -341,3 +341,27 @@ def test_raw_documents_of_standard_input(tmp_path: Path) -> None:
     command, given = [sys.executable, "-m", *words], f"text,label\n{rows}"
     subprocess.run(command, input=given, text=True, check=True, timeout=60)
     assert Run.open(tmp_path / "run").about["corpus"]["documents"] == 60
+
+
+def test_lines_and_paths_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two lines a document, in a file for each class: to a model, a score and predictions."""
+    for name, word in (("spam", "buy"), ("ham", "hello")):
+        lines = "".join(f"{word} {k}\nline {k}\n" for k in range(30))
+        (tmp_path / f"{name}.txt").write_text(lines)
+    files, read = [tmp_path / "spam.txt", tmp_path / "ham.txt"], ["--lines", "2"]
+    read += ["--label-from-path", "name"]
+    laconic("train", *files, "-o", tmp_path / "run", *read)
+    assert "2 classes, 60 documents" in capsys.readouterr().out
+    laconic("evaluate", tmp_path / "run", *files, *read, "--json")
+    assert json.loads(capsys.readouterr().out)["accuracy"] == 1
+    out = tmp_path / "p.jsonl"
+    laconic("predict", tmp_path / "run", *files, "--lines", "2", "--with-path", "-o", out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 60
+    assert {row["prediction"] for row in rows if row["path"].endswith("ham.txt")} == {"ham"}
+    laconic("compress", *files, "-o", tmp_path / "c.parquet", *read)
+    corpus = Corpus.open(tmp_path / "c.parquet")
+    assert (corpus.labels[0], corpus.column("path")[0].as_py()) == ("spam", str(files[0]))
+    assert corpus[0].text() == "buy 0\nline 0"
+    laconic("expand", tmp_path / "c.parquet", "-o", tmp_path / "again.txt")
+    assert (tmp_path / "again.txt").read_text() == "".join(each.read_text() for each in files)

@@ -12,6 +12,7 @@ import lzma
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laconic.errors import InputError
 from laconic.formats import RawDocuments, ReadError, ReadOptions, read, read_table
 from laconic.formats import delimited as delimited_module
 from laconic.formats.records import scan
@@ -457,6 +459,73 @@ def test_lines(tmp_path: Path) -> None:
     documents = read(put(tmp_path / "a.txt", b"a\r\n\r\n\xff\rb\r\nlast"))
     assert [row["text"] for row in rows_of(documents)] == [b"a", b"", b"\xff\rb", b"last"]
     assert (documents.layout["newline"], documents.layout["final_newline"]) == ("\r\n", False)
+
+
+def test_some_lines_a_document(tmp_path: Path) -> None:
+    files = [put(tmp_path / "a.txt", b"1\r\n2\r\n\r\n4\r\n5"), put(tmp_path / "b.txt", b"6\r\n")]
+    documents = read(files, ReadOptions(lines=2))
+    # Documents do not cross files, and their row is that of the first line.
+    texts = [b"1\r\n2", b"\r\n4", b"5", b"6"]
+    assert [row["text"] for row in rows_of(documents)] == texts
+    assert numbers_of(documents) == [1, 3, 5, 1]
+    assert documents.layout["lines"] == 2
+    many = read(put(tmp_path / "many.txt", b"word\n" * 2_000_001), ReadOptions(lines=7))
+    found = [text for part in many.parts() for text in part.table.column("text").to_pylist()]
+    assert len(found) == 285_715
+    assert set(found[:-1]) == {b"\n".join([b"word"] * 7)}
+    broken = gzip.compress(b"1\n2\n3\n4\n5\n")[:-12]
+    documents = read(put(tmp_path / "c.txt.gz", broken), replace(SKIP, lines=2))
+    reasons = [each.reason for part in documents.parts() for each in part.rejects]
+    assert len(reasons) == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "labels"),
+    [
+        ("folder", ["ham", "spam"]),
+        ("name", ["1_5", "2_3"]),
+        (r"_(\d)\.", ["5", "3"]),
+        (r"(?<=mail/)\w+", ["ham", "spam"]),
+    ],
+)
+def test_labels_from_paths(tmp_path: Path, part: str, labels: list[str]) -> None:
+    put(tmp_path / "mail/ham/1_5.csv", b"text,n\nhello,1\nbye,2\n")
+    put(tmp_path / "mail/spam/2_3.csv.gz", gzip.compress(b"text,n\nbuy,3\n"))
+    documents = read(f"{tmp_path}/mail/**/*.csv*", ReadOptions(label_from_path=part))
+    rows = rows_of(documents)
+    assert [row["label"] for row in rows] == [labels[0], labels[0], labels[1]]
+    assert [row["path"].rpartition("/")[2] for row in rows] == ["1_5.csv", "1_5.csv", "2_3.csv.gz"]
+    assert (documents.label, documents.text) == ("label", "text")
+    # The files have no such columns, and are written back without them.
+    assert documents.layout["columns"] == ["text", "n"]
+
+
+def test_labels_that_paths_do_not_give(tmp_path: Path) -> None:
+    path = put(tmp_path / "a/b.csv", b"text,label\nx,1\n")
+    for options, reason in (
+        (ReadOptions(label_from_path="(\\d+)$"), "there is a label already"),
+        (ReadOptions(label_from_path="("), "no regular expression"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            read(path, options)
+    with pytest.raises(ReadError, match=r"c\.txt: its path has no part"):
+        read(put(tmp_path / "c.txt", b"x\n"), ReadOptions(label_from_path=r"_(\d+)_"))
+    found = read(path, ReadOptions(with_path=True, label="label"))
+    assert rows_of(found) == [{"text": b"x", "label": "1", "path": str(path)}]
+    folder = read(tmp_path, ReadOptions(format="files", label_from_path="name"))
+    assert [(row["path"], row["label"]) for row in rows_of(folder)] == [
+        ("a/b.csv", "b"),
+        ("c.txt", "c"),
+    ]
+
+
+def test_the_usual_column_is_the_text_if_there_is_one(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", b"text,review,label\nx,y,1\n")
+    assert read(path, ReadOptions(usual_text="review", label="label")).text == "review"
+    assert read(path, ReadOptions(usual_text="passage", label="label")).text == "text"
+    assert read(path, ReadOptions(usual_text="review", text="label")).text == "label"
+    lines = put(tmp_path / "a.txt", b"x\n")
+    assert read(lines, ReadOptions(usual_text="review")).text == "text"
 
 
 def test_a_folder_per_class(tmp_path: Path) -> None:

@@ -55,6 +55,11 @@ FIELD = st.text(st.sampled_from('ab ,"\r\n\té\\n'), max_size=6).map(str.encode)
 BYTES = st.binary(max_size=8)
 
 
+@pytest.mark.parametrize("data", [b"1\n2\n3\n", b"1\r\n\r\n3", b"", b"\n\n\n\n"])
+def test_documents_of_some_lines_round_trip(data: bytes) -> None:
+    check_bytes(data, "a.txt", ReadOptions(lines=2))
+
+
 @given(
     rows=st.lists(st.tuples(FIELD, BYTES | FIELD, FIELD), min_size=1, max_size=6),
     header=st.booleans(),

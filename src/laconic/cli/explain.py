@@ -80,7 +80,7 @@ def explain(
     from laconic.inference.predictor import Predictor
 
     predictor = Predictor.from_run(run, device)
-    opened = open_inputs(inputs, reading)
+    opened = open_inputs(inputs, reading, predictor.usual_text)
     if out is not None:
         spare_inputs(out, opened.files)
     if opened.corpus is not None:

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 _PART_BYTES = 1 << 20  # of text that are read at a time
 _DELIMITER = "What is between the fields of a CSV, if it is not its suffix's; \\t is a tab."
 _ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
-
-
+_LINES = "So many lines of plain text are a document."
+_WITH_PATH = "The path of each document's file comes along, as the column path."
+_LABEL_FROM_PATH = (
+    "The label is a part of the path: folder, the one that the file is in; name, the file's without"
+    " suffixes; or a regular expression, of which the first group."
+)
 _MAX_DOCUMENT = "Megabytes (2^20 bytes) that a document may have; longer ones are an error."
 _LARGEST = 1024  # Arrow's offsets within a column end at 2 GiB.
 
@@ -40,6 +44,9 @@ class ReadingFlags:
     )
     delimiter: Annotated[str | None, Parameter(help=_DELIMITER)] = None
     escapes: Annotated[bool, Parameter(negative="", help=_ESCAPES)] = False
+    lines: Annotated[int, Parameter(help=_LINES)] = 1
+    with_path: Annotated[bool, Parameter(negative="", help=_WITH_PATH)] = False
+    label_from_path: Annotated[str | None, Parameter(help=_LABEL_FROM_PATH)] = None
     max_document: Annotated[int, Parameter(help=_MAX_DOCUMENT)] = 64
 
     def options(self) -> ReadOptions:
@@ -49,22 +56,33 @@ class ReadingFlags:
         if not 1 <= self.max_document <= _LARGEST:
             reason = f"--max-document must be from 1 to {_LARGEST}, not {self.max_document}"
             raise InputError(reason)
+        if self.lines < 1:
+            raise InputError(f"--lines must be at least 1, not {self.lines}")
         return ReadOptions(
             format=self.format,
             text=column(self.text),
             header=self.header,
             delimiter="\t" if self.delimiter == r"\t" else self.delimiter,
             escapes=self.escapes,
+            lines=self.lines,
+            with_path=self.with_path,
+            label_from_path=self.label_from_path,
             part_bytes=_PART_BYTES,
             max_document=self.max_document << 20,
         )
 
 
-def open_inputs(inputs: list[str], reading: ReadingFlags | None) -> Inputs:
-    """Return the corpus, or the raw documents, that a command was given."""
+def open_inputs(
+    inputs: list[str], reading: ReadingFlags | None, usual_text: str | None = None
+) -> Inputs:
+    """Return the corpus, or the raw documents, that a command was given.
+
+    If there is a column `usual_text`, and nobody chose another, the documents are there.
+    """
     from laconic.corpus import inputs as corpus_inputs
 
-    return corpus_inputs.open_inputs(inputs, (reading or ReadingFlags()).options())
+    options = replace((reading or ReadingFlags()).options(), usual_text=usual_text)
+    return corpus_inputs.open_inputs(inputs, options)
 
 
 def labelled_corpus(
@@ -88,9 +106,9 @@ def labelled_corpus(
         about: Any = like.about  # of a run, JSON
         names = about.get("corpus", {}) if isinstance(about, dict) else asdict(about)
     options = (reading or ReadingFlags()).options()
-    text = names.get("text") if options.text is None else options.text
-    label = label or names.get("label") or "label"
-    options = replace(options, text=text, label=column(label))
+    if options.label_from_path is None:
+        label = label or names.get("label") or "label"
+    options = replace(options, usual_text=names.get("text"), label=column(label))
     opened = corpus_inputs.open_inputs(inputs, options)
     if opened.corpus is not None or opened.documents is None:
         return cast(Corpus, opened.corpus)

@@ -80,7 +80,9 @@ def predict(
         cache = 0 if _on_gpu(device) else _CACHE
     options = {"batch_size": batch_size, "workers": workers, "cache": cache}
     predictor = Predictor.from_run(run, device, **options)
-    _predict_all(predictor, open_inputs(inputs, reading), path, force, as_json)
+    _predict_all(
+        predictor, open_inputs(inputs, reading, predictor.usual_text), path, force, as_json
+    )
 
 
 def _predict_all(

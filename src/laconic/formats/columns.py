@@ -44,8 +44,10 @@ def choose_columns(
     label = None if options.label is None else named(options.label, "--label")
     if options.text is not None:
         text = named(options.text, "--text")
-    elif "text" in columns and label != "text":
-        text = "text"
+    elif usual := [
+        name for name in (options.usual_text, "text") if name in columns and name != label
+    ]:
+        text = str(usual[0])
     elif len(rest := [name for name in columns if name != label]) == 1:
         text = rest[0]
     else:

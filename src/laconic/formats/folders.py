@@ -43,6 +43,7 @@ class FolderReader:
             source.relative.partition("/")[0] for source in sources if "/" in source.relative
         }
         classes = not stray or (stray[0].from_folder and len(folders) > 1)
+        classes = classes and options.label_from_path is None
         if classes and stray and options.on_error == "stop":
             raise ReadError(_STRAY, file=stray[0].name)
         columns = ["path", "text"] + ["label"] * classes

@@ -91,16 +91,21 @@ class ReadOptions:
     r"""How documents are read; every field has a default that suits a well-named file.
 
     `format` None: from the file's name. `text` and `label` are columns, by name or by position from
-    0; `text` None: the column "text", else the only one that is not the label. `header`: the first
-    row of a CSV names its columns, else they are "0", "1", …. `escapes`: in the text column of a
-    CSV backslash + n stands for a newline. `on_error`: "stop" raises ReadError, "skip" gives a
-    Reject. `part_bytes`: about so many bytes of text make a part. `max_document`: so many bytes a
-    document may have; what is needed to read a longer one is not known, so it is refused.
+    0; `text` None: the column `usual_text` or "text", else the only one that is not the label.
+    `header`: the first row of a CSV names its columns, else they are "0", "1", …. `escapes`: in the
+    text column of a CSV backslash + n stands for a newline. `on_error`: "stop" raises ReadError,
+    "skip" gives a Reject. `part_bytes`: about so many bytes of text make a part. `max_document`: so
+    many bytes a document may have; what is needed to read a longer one is not known, so it is
+    refused.
     `compressed`: documents are given as gzip or zlib left them; None: where the format has them so.
+    `lines`: so many lines of plain text are a document. `with_path`: the path of each one's file is
+    the column "path". `label_from_path`: a part of it (laconic.formats.paths) is the label, in the
+    column "label", and the path is a column, too.
     """
 
     format: str | None = None
     text: str | int | None = None
+    usual_text: str | None = None
     label: str | int | None = None
     header: bool = True
     delimiter: str | None = None
@@ -109,6 +114,9 @@ class ReadOptions:
     part_bytes: int = 8 << 20
     max_document: int = 64 << 20
     compressed: bool | None = False
+    lines: int = 1
+    with_path: bool = False
+    label_from_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

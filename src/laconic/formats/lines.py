@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,18 +93,43 @@ def newlines(sample: bytes) -> Layout:
 
 
 class LinesReader:
-    """Every line a document, as bytes; the file's first line tells how lines end."""
+    """Every line a document, or every few, as bytes; a file's first line tells how lines end."""
 
     def __init__(self, sources: list[Source], options: ReadOptions) -> None:
         self.text, self.label = fixed_columns(sources[0].name, ["text"], "text", options)
         self.schema = pa.schema([("text", pa.binary())])
-        self._longest = options.max_document
+        self._longest, self._lines = options.max_document, options.lines
         with Stream(sources[0]) as stream:
             self.style = newlines(next(line_blocks(stream, self._longest), None) or b"")
+        if self._lines > 1:
+            self.style["lines"] = self._lines
 
     def read(self, stream: Stream) -> Iterator[FileRows]:
-        """Read one file, without a Python loop over its lines."""
-        return read_lines(stream, self._longest, self._rows)
+        """Read one file, without a Python loop over its lines, unless some are a document."""
+        lines = read_lines(stream, self._longest, self._rows)
+        return lines if self._lines == 1 else self._together(lines)
+
+    def _together(self, lines: Iterator[FileRows]) -> Iterator[FileRows]:
+        """Make documents of some lines each; the last of a file may have fewer."""
+        newline, each = self.style["newline"].encode(), self._lines
+        held: list[tuple[int, bytes]] = []
+
+        def documents(count: int) -> FileRows:
+            some = [held[first : first + each] for first in range(0, count, each)]
+            texts = [newline.join(text for _, text in one) for one in some]
+            rows = np.array([one[0][0] for one in some], np.int64)
+            del held[:count]
+            return FileRows(pa.table([pa.array(texts, pa.binary())], schema=self.schema), rows)
+
+        for read in lines:
+            if read.table is not None:
+                texts = read.table.column("text").to_pylist()
+                held += zip(read.rows.tolist(), texts, strict=True)
+                yield documents(len(held) // each * each)
+            if read.rejects:
+                yield replace(read, table=None, rows=read.rows[:0])
+        if held:
+            yield documents(len(held))
 
     def _rows(self, block: bytes, row: int) -> Iterator[tuple[int, FileRows]]:
         if self.style["newline"] == "\r\n":
@@ -122,9 +148,10 @@ def _blocks(tables: Iterable[pa.Table], layout: Layout) -> Iterator[Any]:
     newline = layout["newline"].encode()
     for table in tables:
         values = as_bytes(table.column(layout["text"]), layout["text"])
-        if pc.any(pc.match_substring(values, b"\n")).as_py():
+        if layout["lines"] == 1 and pc.any(pc.match_substring(values, b"\n")).as_py():
             raise InputError("a text holds a newline: it cannot be a line; write .jsonl or .csv")
         yield join_records([[values]], b"", newline)
 
 
-FORMATS = [Format("lines", (".txt",), LinesReader, blocks=_blocks, choices=NEWLINES)]
+_CHOICES = {"lines": range(1, 1 << 30), **NEWLINES}
+FORMATS = [Format("lines", (".txt",), LinesReader, blocks=_blocks, choices=_CHOICES)]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from laconic.errors import InputError, OutOfMemoryError, StoreError
 from laconic.formats.columns import without
@@ -25,6 +27,7 @@ from laconic.formats.format import (
 )
 from laconic.formats.parquet import TableReader
 from laconic.formats.parts import CUTS, cut_into_parts, text_bytes
+from laconic.formats.paths import label_of
 from laconic.formats.registry import format_named, formats_by_suffix
 from laconic.formats.sources import PathOrURL, Source, Stream, find
 
@@ -39,8 +42,11 @@ class RawDocuments:
         self, sources: list[Source], format: str, reader: Reader, options: ReadOptions
     ) -> None:
         self.text: str = reader.text
-        self.label: str | None = reader.label
+        self._of_paths = _of_paths(sources, reader, options)
+        self.label: str | None = "label" if "label" in self._of_paths else reader.label
         self.schema = reader.schema
+        for name in self._of_paths:
+            self.schema = self.schema.append(pa.field(name, pa.string()))
         self.files: list[str] = [source.name for source in sources]
         self.sizes: list[int] = [source.size for source in sources]
         self.states = [source.state() for source in sources]
@@ -56,13 +62,16 @@ class RawDocuments:
 
         Whether a compressed file ends in a newline is known when `parts` has come to its end.
         """
-        style, columns = self._reader.style, list(self.schema.names)
+        style, columns = self._reader.style, list(self._reader.schema.names)
         return {"format": self._format, **style, "columns": columns, "text": self.text}
 
     @property
-    def cuts(self) -> list[int]:
+    def cuts(self) -> list[Any]:
         """What decides, beside the files, which documents are in which of the `parts`."""
-        return [CUTS, self._options.part_bytes, self._options.max_document]
+        options = self._options
+        cuts: list[Any] = [CUTS, options.part_bytes, options.max_document]
+        # What came later is told only where it is asked for: work may go on that was begun before.
+        return cuts + [options.label_from_path] * (options.label_from_path is not None)
 
     def parts(self) -> Iterator[RawPart]:
         """Read lazily, in order; two calls give the same parts.
@@ -104,7 +113,7 @@ class RawDocuments:
                         raise ReadError(first.reason, file=first.file, row=first.row)
                     consumed = stream.consumed() if read.consumed is None else read.consumed
                     self.bytes_read = done + min(consumed, source.size)
-                    yield source.name, read
+                    yield source.name, self._with_paths(source.name, read)
                 if source.state() != state:
                     reason = "it was changed while it was read: run this again, when it is whole"
                     raise ReadError(reason, file=source.name)
@@ -125,6 +134,17 @@ class RawDocuments:
         table, rows, rejects = without(bad, file, read.table, read.rows)
         rejects = sorted(read.rejects + rejects, key=lambda reject: reject.row)
         return FileRows(table, rows, rejects, read.consumed)
+
+    def _with_paths(self, file: str, read: FileRows) -> FileRows:
+        """Add the columns that the file's path gives."""
+        table = read.table
+        if table is None:
+            return read
+        for name, value in self._of_paths.items():
+            table = table.append_column(
+                pa.field(name, pa.string()), pa.repeat(pa.scalar(value(file)), table.num_rows)
+            )
+        return replace(read, table=table)
 
     def _note_end(self, last: bytes | None) -> None:
         """Note whether files end in a newline, by the last byte of one, if it is known."""
@@ -153,6 +173,24 @@ def read(inputs: PathOrURL | Sequence[PathOrURL], options: ReadOptions = _DEFAUL
         sources = [replace(source, stored=True) for source in sources]
     with _errors_of(sources[0]):
         return RawDocuments(sources, format.name, format.open(sources, options), options)
+
+
+def _of_paths(
+    sources: list[Source], reader: Reader, options: ReadOptions
+) -> dict[str, Callable[[str], str]]:
+    """Return the columns that paths give, which no file may have; ReadError for a path without."""
+    wanted: dict[str, Callable[[str], str]] = {}
+    part = options.label_from_path
+    if (options.with_path or part is not None) and "path" not in reader.schema.names:
+        wanted["path"] = str
+    if part is not None:
+        wanted["label"] = label_of(part)
+        if options.label is not None or "label" in reader.schema.names:
+            reason = "there is a label already: leave out --label-from-path, or rename the column"
+            raise ReadError(reason, file=sources[0].name)
+        for source in sources:
+            wanted["label"](source.name)
+    return wanted
 
 
 def read_table(source: object, options: ReadOptions = _DEFAULTS) -> RawDocuments:

@@ -53,6 +53,9 @@ class Predictor:
     (2, 2)
     """
 
+    usual_text: str | None = None
+    """The column of the documents that the model learned from, if that is known."""
+
     def __init__(
         self,
         model: GrammarModel,
@@ -103,7 +106,9 @@ class Predictor:
         with fetched(folder, but="checkpoints") as here:
             run = Run.open(here)
             options |= {"rulebook": run.rulebook}
-            return cls(run.model(), run.task, run.codec, run.alphabet, device, **options)
+            made = cls(run.model(), run.task, run.codec, run.alphabet, device, **options)
+            made.usual_text = run.about.get("corpus", {}).get("text")
+            return made
 
     def outputs(self, documents: DocumentSource) -> Floats:
         """Return what the model gives, float32 [N, outputs]: scores, or standardised values.
