@@ -149,8 +149,7 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
 
         # Rows of a set together: it is read once.
         for row in sorted(found, key=lambda row: row.dataset):
-            own = row.group.longest, given.cache, row.group.bpe_vocabulary
-            corpora(row.dataset, row.method.codec, *own)
+            corpora(*row.source(given.cache))
     else:
         tally: Counter[str] = Counter()
         for row in found:

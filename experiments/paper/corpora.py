@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,12 @@ _FIRST = 0x4E00  # tokens become characters from here on, all of them letters of
 _TOKENS = 20_000
 
 
-def documents(dataset: str, longest: int | None = None) -> Splits:
-    """Return train and test, cut at `longest` letters."""
+def documents(dataset: str, longest: int | None = None, few: int | None = None) -> Splits:
+    """Return train and test, cut at `longest` letters; of train `few` documents, at random."""
     train, test = load(dataset)
+    if few is not None:
+        rows = np.sort(np.random.default_rng(few).permutation(len(train))[:few]).tolist()
+        train = Split([train.documents[k] for k in rows], [train.labels[k] for k in rows])
     if longest is None:
         return train, test
     return _cut(train, longest), _cut(test, longest)
@@ -37,14 +41,16 @@ def corpora(
     longest: int | None = None,
     cache: Path = CACHE,
     vocabulary: int = 4_000,
+    few: int | None = None,
 ) -> tuple[Corpus, Corpus]:
     """Return train and test as corpora; they are compressed when they are asked for first.
 
     Codec "bpe" is none over tokens that byte pairs of the training documents give: `vocabulary` of
     them. It needs the package tokenizers. Codecs such as "repair+4096" are over a rulebook
-    (grid.Method), learned from the training documents. Raises DataError as data.load does.
+    (grid.Method), learned from the training documents, `few` or all. Raises DataError as data.load
+    does.
     """
-    train, test = _made(dataset, codec, longest, cache, vocabulary)
+    train, test = _made(dataset, codec, longest, cache, vocabulary, few)
     return _opened(train), _opened(test)
 
 
@@ -61,9 +67,10 @@ def symbols(
     longest: int | None = None,
     cache: Path = CACHE,
     vocabulary: int = 4_000,
+    few: int | None = None,
 ) -> int:
     """Return the symbols of all training documents' sequences; of what is compressed, in O(1)."""
-    path, _ = _made(dataset, codec, longest, cache, vocabulary)
+    path, _ = _made(dataset, codec, longest, cache, vocabulary, few)
     # The footer knows how many values a column has.
     about = ParquetFile(path).metadata
     groups = map(about.row_group, range(about.num_row_groups))
@@ -72,24 +79,30 @@ def symbols(
 
 
 def _made(
-    dataset: str, codec: str, longest: int | None, cache: Path, vocabulary: int
+    dataset: str,
+    codec: str,
+    longest: int | None,
+    cache: Path,
+    vocabulary: int,
+    few: int | None = None,
 ) -> tuple[Path, Path]:
     """Return where train and test are, after compressing them if they are not there yet."""
-    paths = _paths(dataset, codec, longest, cache, vocabulary)
+    paths = _paths(dataset, codec, longest, cache, vocabulary, few)
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     with locked(paths[0].parent / "corpora", wait=True):  # another process may be making them
         if not all(path.exists() for path in paths):
-            made = _compressed(dataset, codec, longest, vocabulary)
+            made = _compressed(dataset, codec, longest, vocabulary, few)
             for corpus, path in zip(made, paths, strict=True):
                 corpus.write(path)
     return paths
 
 
 def _paths(
-    dataset: str, codec: str, longest: int | None, cache: Path, vocabulary: int
+    dataset: str, codec: str, longest: int | None, cache: Path, vocabulary: int, few: int | None
 ) -> tuple[Path, Path]:
     name = codec + (f"-{vocabulary}" if codec == "bpe" else "")
-    folder = cache / (f"{dataset}-{longest}" if longest else dataset) / name
+    part = (f"-{longest}" if longest else "") + (f"-few-{few}" if few else "")
+    folder = cache / (dataset + part) / name
     return folder / "train.parquet", folder / "test.parquet"
 
 
@@ -129,9 +142,9 @@ def _cut(part: Split, longest: int) -> Split:
 
 
 def _compressed(
-    dataset: str, codec: str, longest: int | None, vocabulary: int
+    dataset: str, codec: str, longest: int | None, vocabulary: int, few: int | None
 ) -> tuple[Corpus, Corpus]:
-    train, test = documents(dataset, longest)
+    train, test = documents(dataset, longest, few)
     alphabet = Alphabet.named(DATASETS[dataset].alphabet)
     if codec == "bpe":
         train, test, alphabet = _tokens(train, test, alphabet, vocabulary)
@@ -140,11 +153,21 @@ def _compressed(
     book = None
     if rules != 0:
         book = Rulebook.learn(train.documents, rules, alphabet=alphabet, boundary=boundary)
+    if book is not None and codec.endswith("_letters"):
+        train, test = _parsed(train, book), _parsed(test, book)
+        book, alphabet = None, Alphabet.learn(train.documents)
     one, two = (
         Corpus.from_documents(part.documents, part.labels, name, alphabet, book)
         for part in (train, test)
     )
     return one, two
+
+
+def _parsed(part: Split, book: Rulebook) -> Split:
+    """Return documents whose characters are a rulebook's symbols."""
+    symbols, offsets = book.parse(part.documents)
+    each = np.split(symbols, offsets[1:-1])
+    return Split([_as_text(some.tolist()) for some in each], part.labels)
 
 
 def _tokens(
@@ -167,9 +190,11 @@ def _tokens(
 
     texts = plain(train), plain(test)
     tokenizer.train_from_iterator(texts[0], trainer)
-    coded = [
-        ["".join(chr(_FIRST + i) for i in each.ids) for each in tokenizer.encode_batch(some)]
-        for some in texts
-    ]
+    coded = [[_as_text(each.ids) for each in tokenizer.encode_batch(some)] for some in texts]
     made = [Split(t, part.labels) for t, part in zip(coded, (train, test), strict=True)]
     return made[0], made[1], Alphabet.learn(coded[0])
+
+
+def _as_text(symbols: Iterable[int]) -> str:
+    """Return a letter for each symbol."""
+    return "".join(chr(_FIRST + symbol) for symbol in symbols)

@@ -24,6 +24,7 @@ __all__ = [
     "IN_PLACE",
     "MODELS",
     "ROWS",
+    "SPELLED",
     "Group",
     "Method",
     "Row",
@@ -36,8 +37,9 @@ __all__ = [
 ROWS = Path(__file__).parent / "rows"
 COMPOSERS = ("mlp", "dual_gru", "grc", "tree_lstm", "linear_recurrence")
 IN_PLACE = "grc_ngrams"  # grc, and with each symbol the n-grams that end in it
+SPELLED = "grc_spelled"  # grc, and no symbol of a rulebook has a learned vector of its own
 MODELS = ("sequence", "ngram", "both", "auto")  # each with grc, where it composes
-_CODEC = re.compile(rf"({'|'.join(CODECS)})(\+([1-9][0-9]*|auto)(_words|_across)?)?")
+_CODEC = re.compile(rf"({'|'.join(CODECS)})(\+([1-9][0-9]*|auto)(_words|_across|_letters)?)?")
 _PLAIN = {"characters": "lstm", "char_cnn": "cnn", "bpe": "lstm"}
 _KEYS = {
     "title",
@@ -45,6 +47,7 @@ _KEYS = {
     "sets",
     "preset",
     "longest",
+    "few",
     "bpe_vocabulary",
     "settings",
     "only",
@@ -88,8 +91,8 @@ def shared_rules(codec: str) -> tuple[str, int | None, Boundary]:
     """
     name, _, book = codec.partition("+")
     rules, _, where = book.partition("_")
-    boundaries: dict[str, Boundary] = {"": "phrases", "words": "words", "across": "none"}
-    return name, None if rules == "auto" else int(rules or 0), boundaries[where]
+    boundaries: dict[str, Boundary] = {"words": "words", "across": "none"}
+    return name, None if rules == "auto" else int(rules or 0), boundaries.get(where, "phrases")
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,9 @@ class Method:
 
     Methods that are `local` have n-grams in their places, as their group's [local] says. A codec
     with "+4096" has a rulebook of so many rules beneath it, with "+auto" of as many as are learned
-    by default; with "+4096_words" they stay within words, with "+4096_across" any may cross them.
+    by default; with "+4096_words" they stay within words, with "+4096_across" any may cross them,
+    and with "+4096_letters" the codec takes shared symbols for letters, of which nobody knows how
+    they are spelled.
 
     >>> method = Method.named("grc-lzd")
     >>> method.codec, method.composer, method.sequence_model, method.model, method.local
@@ -123,17 +128,17 @@ class Method:
             # Without rules a composer only passes letters on; dual_gru does so unchanged.
             return cls(name, "bpe" if name == "bpe" else "none", "dual_gru", _PLAIN[name])
         first, _, codec = name.partition("-")
-        if first not in (*COMPOSERS, IN_PLACE, *MODELS) or not _CODEC.fullmatch(codec):
+        if first not in (*COMPOSERS, IN_PLACE, SPELLED, *MODELS) or not _CODEC.fullmatch(codec):
             raise ConfigError(
                 f"no method {name!r}; there are {', '.join(_PLAIN)} and composer-codec, such as "
-                f"grc-repair, with {', '.join((*COMPOSERS, IN_PLACE))} and "
+                f"grc-repair, with {', '.join((*COMPOSERS, IN_PLACE, SPELLED))} and "
                 f"{', '.join(CODECS)} (repair+auto, lzd+256_across: over a rulebook), "
                 f"and model-codec, such as both-repair, with {', '.join(MODELS)}"
             )
         if first in MODELS:
             return cls(name, codec, "grc", "lstm", first)
-        if first == IN_PLACE:
-            return cls(name, codec, "grc", "lstm", local=True)
+        if first in (IN_PLACE, SPELLED):
+            return cls(name, codec, "grc", "lstm", local=first == IN_PLACE)
         return cls(name, codec, first, "lstm")
 
     @property
@@ -146,9 +151,9 @@ class Method:
 class Group:
     """Data sets with one protocol: a preset, often the paper's, and `settings` that depart from it.
 
-    `only` are more settings for some sets, `local` for methods that are local. `longest` cuts
-    documents there; `bpe_vocabulary` is for the method bpe only; `notes` are departures that no
-    setting shows.
+    `few` training documents, at random, are taken instead of all. `only` are more settings for some
+    sets, `local` for methods that are local. `longest` cuts documents there; `bpe_vocabulary` is
+    for the method bpe only; `notes` are departures that no setting shows.
     """
 
     name: str
@@ -158,6 +163,7 @@ class Group:
     settings: dict[str, Any]
     methods: tuple[tuple[int, tuple[str, ...], tuple[int, ...]], ...]
     longest: int | None = None
+    few: int | None = None
     bpe_vocabulary: int = 4_000
     notes: tuple[str, ...] = ()
     only: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -195,6 +201,7 @@ class Group:
             if config.get(name, preset[name]) != preset[name]
         ]
         cut = [f"documents cut at {self.longest:,} letters"] if self.longest else []
+        cut += [f"{self.few:,} training documents"] if self.few else []
         return told + cut + list(self.notes)
 
 
@@ -216,16 +223,24 @@ class Row:
         """What its result is found by."""
         return self.dataset, self.method.name, self.seed
 
+    def source(self, cache: Path) -> tuple[str, str, int | None, Path, int, int | None]:
+        """Return what corpora.corpora takes to make what it reads."""
+        group = self.group
+        own = group.longest, cache, group.bpe_vocabulary, group.few
+        return self.dataset, self.method.codec, *own
+
     def config(self, device: str) -> TrainingConfig:
         """Return the settings of its training."""
         method = self.method
-        own = {"composer": method.composer, "sequence_model": method.sequence_model}
+        own: dict[str, Any] = {"composer": method.composer, "sequence_model": method.sequence_model}
         more = {
             "model": method.model,
             "seed": self.seed,
             "device": device,
             "task": "classification",
         }
+        if method.name.startswith(SPELLED):
+            own["residual_documents"] = 0
         settings = self.group.settings_of(self.dataset) | self.group.local_of(method)
         return resolve(self.group.preset, {**settings, **own, **more})
 
@@ -281,6 +296,7 @@ def _group(path: Path) -> Group:
         settings=cast(dict[str, Any], given.get("settings", {})),
         methods=tuple(methods),
         longest=given.get("longest"),
+        few=given.get("few"),
         bpe_vocabulary=int(given.get("bpe_vocabulary", 4_000)),
         notes=tuple(map(str, given.get("notes", ()))),
         only=cast(dict[str, dict[str, Any]], given.get("only", {})),

@@ -63,8 +63,7 @@ class Needs:
         return _key(row.dataset, row.method.name, row.config("cpu").to_json())
 
     def _guess(self, row: Row, config: TrainingConfig) -> float:
-        group, codec = row.group, row.method.codec
-        source = row.dataset, codec, group.longest, self._cache, group.bpe_vocabulary
+        source = row.source(self._cache)
         lengths = corpora(*source)[0].lengths
         # Of long documents less remains than of others: this is rather too many.
         longest = int(lengths.max()) * symbols(*source) / int(lengths.sum())

@@ -90,7 +90,7 @@ def longest_first(rows: Iterable[Row], cache: Path = CACHE) -> list[Row]:
 
     def cost(row: Row) -> int:
         config: TrainingConfig = row.config("cpu")
-        return config.epochs * symbols(*_source(row, cache))
+        return config.epochs * symbols(*row.source(cache))
 
     return sorted(rows, key=lambda row: (row.stage, row.seed, -cost(row)))
 
@@ -329,17 +329,13 @@ def _prepared(rows: list[Row], cache: Path, say: Say) -> tuple[list[Row], list[R
     ready, left = list[Row](), list[Row]()
     for row in sorted(rows, key=lambda row: row.dataset):  # a set is read once
         try:
-            corpora(*_source(row, cache))
+            corpora(*row.source(cache))
         except ModuleNotFoundError as error:
             say(f"{row} left: {error}")
             left.append(row)
         else:
             ready.append(row)
     return ready, left
-
-
-def _source(row: Row, cache: Path) -> tuple[str, str, int | None, Path, int]:
-    return row.dataset, row.method.codec, row.group.longest, cache, row.group.bpe_vocabulary
 
 
 def _ended(child: _Child) -> None:

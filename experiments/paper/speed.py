@@ -42,6 +42,8 @@ METHODS = (
         for composer in ("mlp", "dual_gru", "grc", IN_PLACE)
         for codec in ("repair", "lzd")
     ),
+    "grc-lz78",
+    "grc-deflate",
 )
 
 
@@ -99,8 +101,8 @@ def _point(row: Row, device: torch.device, cache: Path, seconds: float, batches:
 
 
 def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batches: int) -> Figures:
-    group, config = row.group, row.config(str(device))
-    source, _ = corpora(row.dataset, row.method.codec, group.longest, cache, group.bpe_vocabulary)
+    config = row.config(str(device))
+    source, _ = corpora(*row.source(cache))
     training, _, task, *_ = divide(source, None, None, config)
     alphabet, cuda = training.grammars.alphabet_size, device.type == "cuda"
     torch.manual_seed(config.seed)

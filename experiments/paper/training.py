@@ -101,8 +101,8 @@ def run_row(
     A resumable run is in cache/../runs until the result is written: a kill loses one epoch at most.
     """
     began = time.perf_counter()
-    vocabulary, method = row.group.bpe_vocabulary, row.method
-    source, test = corpora(row.dataset, method.codec, row.group.longest, cache, vocabulary)
+    method = row.method
+    source, test = corpora(*row.source(cache))
     config = row.config(device)
     folder = None
     if resumable:

@@ -151,6 +151,24 @@ def test_a_codec_may_be_over_a_rulebook(tmp_path: Path) -> None:
             grid.Method.named(wrong)
 
 
+def test_shared_symbols_may_be_letters_or_only_spelled(tmp_path: Path) -> None:
+    shared, _ = corpora("kjv", "none+200", 100, tmp_path)
+    letters, _ = corpora("kjv", "none+200_letters", 100, tmp_path)
+    assert letters.rulebook is None
+    assert letters.grammars.alphabet_size > 100
+    for one, two in zip(shared.grammars[:20], letters.grammars[:20], strict=True):
+        assert len(one.sequence) == len(two.sequence)
+        pairs = set(zip(one.sequence.tolist(), two.sequence.tolist(), strict=True))
+        assert len(pairs) == len(set(one.sequence.tolist())) == len(set(two.sequence.tolist()))
+    (tmp_path / "few.toml").write_text(f"few = 40\n{SMOKE}")
+    [group] = grid.groups(tmp_path)
+    spelled = grid.Method.named("grc_spelled-lzd+9")
+    row = grid.Row(1, "kjv", spelled, 0, group)
+    assert row.config("cpu").residual_documents == 0
+    assert "40 training documents" in group.departures("kjv")
+    assert len(corpora(*row.source(tmp_path))[0]) == 40
+
+
 def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
     [group] = grid.groups(smoke / "grid")
     rows = grid.rows([group])
