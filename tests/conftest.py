@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # For `import strategies` and `fuzz`: pytest's importlib mode leaves sys.path alone.
@@ -30,3 +34,30 @@ settings.register_profile("fixed", derandomize=True, max_examples=300, **_common
 settings.register_profile("quick", derandomize=True, max_examples=10, **_common)
 settings.register_profile("deep", max_examples=5000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless Chromium that starts empty and phones nobody."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("there is no chromium and chromedriver: apt-get install chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (
+        "headless",
+        "no-sandbox",
+        "disable-gpu",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ):
+        options.add_argument(f"--{flag}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield opened
+    opened.quit()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pages import CELLS, COVERED, HEIGHTS, OUTSIDE, Document, opened
 
 pytest.importorskip("matplotlib", reason="reports need matplotlib: laconic[report]")
 
@@ -26,69 +25,7 @@ import matplotlib
 from laconic.report import RunFacts, facts_of, write_report
 from laconic.report.run_page import page
 
-_VOID = {"br", "link", "meta"}
 _NAMES = ['<b>bold</b> & "so"', "naïve 🚀", "third"]
-
-
-class Document(HTMLParser):
-    """Tables, headings and text of a page; AssertionError where tags do not match."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.headings: list[str] = []
-        self.tables: list[list[list[str]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-        assert not self.open, f"{self.open} never end"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._keep(tag, attrs)
-        if tag not in _VOID:
-            self.open.append(tag)
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append("")
-        elif tag == "h2":
-            self.headings.append("")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._keep(tag, attrs)
-        assert "svg" in self.open, f"HTML has no <{tag}/>"
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" in self.open:
-            return
-        self.words.append(data)
-        if "td" in self.open or "th" in self.open:
-            self.tables[-1][-1][-1] += data
-        elif "h2" in self.open:
-            self.headings[-1] += data
-
-    def _keep(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            assert value is not None
-            self.attributes.append((tag, name, value))
-            if name == "id":
-                self.ids.append(value)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.words)
-
-    def table(self, *heads: str) -> list[list[str]]:
-        """Return the rows of the only table whose head begins so."""
-        (found,) = [each for each in self.tables if each[0][: len(heads)] == list(heads)]
-        return found[1:]
 
 
 def facts(title: str = "repair", accuracy: float = 0.9125, **changes: Any) -> RunFacts:
@@ -422,94 +359,31 @@ def test_facts_of_a_real_run(tmp_path: Path) -> None:
     assert facts_of(run) == known
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A headless Chromium that starts empty and phones nobody."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("there is no chromium and chromedriver: apt-get install chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield opened
-    opened.quit()
-
-
-def _opened(browser: Any, path: Path, width: int) -> None:
-    screen = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    browser.get_log("performance")
-    browser.get(path.as_uri())
-
-
-_CELLS = "return [...document.querySelectorAll(arguments[0])].map(each => each.innerText.trim())"
-# What sticks out of the screen and does not scroll within itself.
-_OUTSIDE = """
-return [...document.body.querySelectorAll("*")]
-  .filter(each => each.getBoundingClientRect().right > arguments[0] + 1)
-  .filter(each => !each.closest(".scroll, pre, svg"))
-  .map(each => each.outerHTML.slice(0, 200));
-"""
-# Text drawn over other text, within each figure.
-_COVERED = """
-const covered = [];
-for (const svg of document.querySelectorAll("svg")) {
-  const texts = [...svg.querySelectorAll("text")].map(each => [each, each.getBoundingClientRect()]);
-  texts.forEach(([a, p], k) => texts.slice(k + 1).forEach(([b, q]) => {
-    const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left);
-    const high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
-    if (wide > 1 && high > 4) covered.push(a.textContent + " and " + b.textContent);
-  }));
-}
-return covered;
-"""
-_HEIGHTS = """
-return [...document.querySelectorAll("svg text")].map(each => {
-  const scale = each.getScreenCTM();
-  return each.getBBox().height * Math.hypot(scale.a, scale.b);
-});
-"""
-
-
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("count", [1, 2])
 def test_in_a_browser(browser: Any, tmp_path: Path, width: int, count: int) -> None:
     runs = [facts(), facts("none", 0.8976)][:count]
     write_report(tmp_path / "report.html", runs)
-    _opened(browser, tmp_path / "report.html", width)
+    opened(browser, (tmp_path / "report.html").as_uri(), width)
 
-    accuracies = browser.execute_script(_CELLS, ".summary tbody td:nth-child(4)")
+    accuracies = browser.execute_script(CELLS, ".summary tbody td:nth-child(4)")
     assert accuracies == ["91.2 %", "89.8 %"][:count]
     matrix = ["91", "6", "3", "4", "55", "1", "0", "2", "38"]
-    assert browser.execute_script(_CELLS, ".confusion tbody td") == matrix * count
-    heads = browser.execute_script(_CELLS, ".confusion thead th")
+    assert browser.execute_script(CELLS, ".confusion tbody td") == matrix * count
+    heads = browser.execute_script(CELLS, ".confusion thead th")
     assert [each for each in heads if each] == _NAMES * count
     if count == 1:
-        tiles = browser.execute_script(_CELLS, ".tiles dd")
+        tiles = browser.execute_script(CELLS, ".tiles dd")
         assert tiles[0].split("\n") == ["91.2 %", "largest class: 50.0 %"]
 
     assert browser.get_log("browser") == []
     # Not innerWidth: a phone zooms out until it shows what sticks out.
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    assert browser.execute_script(_OUTSIDE, width) == []
-    assert browser.execute_script(_COVERED) == []
+    assert browser.execute_script(OUTSIDE, width) == []
+    assert browser.execute_script(COVERED) == []
     # Figures can be read: they fill a phone, and letters are not tiny.
-    assert min(browser.execute_script(_HEIGHTS)) > 9
+    assert min(browser.execute_script(HEIGHTS)) > 9
     # Nothing but the file itself was asked for.
     messages = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
     asked = [
@@ -526,7 +400,7 @@ def test_in_a_browser(browser: Any, tmp_path: Path, width: int, count: int) -> N
 @pytest.mark.browser
 def test_folded_settings_open_on_a_click(browser: Any, tmp_path: Path) -> None:
     write_report(tmp_path / "report.html", [facts()])
-    _opened(browser, tmp_path / "report.html", 390)
+    opened(browser, (tmp_path / "report.html").as_uri(), 390)
     shown = "return document.querySelector('#settings details table').checkVisibility()"
     assert browser.execute_script(shown) is False
     browser.find_element("css selector", "#settings summary").click()
@@ -539,11 +413,11 @@ def test_hostile_names_stay_text_in_a_browser(browser: Any, tmp_path: Path) -> N
     about = {**facts().about, "classes": nasty}
     title = "</title><script>alert(3)</script>" + "x" * 300
     write_report(tmp_path / "report.html", [facts(title, about=about)])
-    _opened(browser, tmp_path / "report.html", 390)
+    opened(browser, (tmp_path / "report.html").as_uri(), 390)
     assert browser.execute_script("return document.querySelectorAll('script, img').length") == 0
     assert browser.title == title
-    heads = browser.execute_script(_CELLS, ".confusion tbody th")
+    heads = browser.execute_script(CELLS, ".confusion tbody th")
     assert heads == nasty
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
-    assert browser.execute_script(_OUTSIDE, 390) == []
+    assert browser.execute_script(OUTSIDE, 390) == []

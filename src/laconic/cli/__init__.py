@@ -30,7 +30,7 @@ _commands = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-_ON_CORPORA = "rulebook", "compress", "info", "show", "expand", "verify", "features"
+_ON_CORPORA = "rulebook", "compress", "info", "show", "explore", "expand", "verify", "features"
 _ON_MODELS = "train", "evaluate", "predict", "explain", "report"
 
 

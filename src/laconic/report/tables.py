@@ -43,7 +43,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], **attributes: str)
     cells = [_cell("th", each, "col") for each in head]
     top = element("thead", element("tr", *cells)) if any(head) else Html()
     body = [
-        element("tr", element("th", row[0], scope="row"), *(_cell("td", each) for each in row[1:]))
+        element("tr", _cell("th", row[0], "row"), *(_cell("td", each) for each in row[1:]))
         for row in rows
     ]
     inner = element("table", top, element("tbody", *body), **attributes)

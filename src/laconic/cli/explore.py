@@ -1,0 +1,167 @@
+"""laconic explore: documents and their grammars in a browser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from cyclopts import Parameter
+
+from laconic.cli.flags import Device, Force, InputPaths, Label, MaybeOut, Reading
+from laconic.cli.inputs import ReadingFlags, column
+from laconic.codecs import CodecName
+from laconic.errors import InputError, needs
+from laconic.files import check_output, spare_inputs, write_text
+
+if TYPE_CHECKING:
+    from laconic.corpus import Corpus
+    from laconic.explore.answers import Answers
+    from laconic.explore.library import Library
+
+_LETTERS = 16_000  # of a document, on a page that is a file
+_RUN = "The run whose model is asked about each document."
+
+
+def explore(
+    inputs: InputPaths,
+    /,
+    *,
+    run: Annotated[Path | None, Parameter(help=_RUN)] = None,
+    out: MaybeOut = None,
+    row: int = 0,
+    beside: str = "",
+    codec: CodecName | None = None,
+    port: int = 0,
+    reading: Reading = None,
+    label: Label = None,
+    device: Device = "auto",
+    force: Force = False,
+) -> None:
+    """Look at documents and their grammars in a browser: phrases, rules, levels, predictions.
+
+    laconic explore reviews.parquet
+
+    laconic explore runs/reviews
+
+    laconic explore new.csv --text text --run runs/reviews
+
+    laconic explore doc.txt -o page.html
+
+    It prints the address of a page that only this machine can open, until Ctrl-C. A run shows the
+    documents that it was trained on, where they still are. A .txt is one document here, unless
+    --format says otherwise.
+
+    Parameters
+    ----------
+    out
+        An .html page to write instead, about one document; it needs no other file.
+    row
+        With -o, the document, from 0.
+    beside
+        With -o, another codec to be shown beside it.
+    codec
+        How raw files are compressed; as the run's, if there is one, or by Re-Pair.
+    port
+        The port of the page; 0 is any that is free.
+
+    """
+    if out is not None:
+        if out.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"-o {out}: a page is an .html file")
+        check_output(out, force=force)
+    if not 0 <= port < 1 << 16:
+        raise InputError(f"--port must be from 0 to 65535, not {port}")
+    if len(inputs) == 1 and (Path(inputs[0]) / "config.json").is_file() and run is None:
+        run = Path(inputs[0])
+        inputs, label = _trained_on(run, label)
+    corpus, files = _opened(inputs, run, reading, label, codec)
+    from laconic.explore.library import Library
+
+    library = Library(corpus, ", ".join(inputs))
+    answers = None
+    if run is not None:
+        with needs("a run", "train"):
+            from laconic.explore.answers import Answers
+
+        answers = Answers(run, library, device)
+    if out is not None:
+        spare_inputs(out, files)
+        write_text(out, _page(library, row, beside, answers), replace=force)
+        print(out)
+    else:
+        _serve(library, answers, port)
+
+
+def _trained_on(run: Path, label: str | None) -> tuple[list[str], str | None]:
+    """Return the files that a run was trained on, as it says, and the column of labels."""
+    with needs("a run", "train"):
+        from laconic.training.run import Run
+
+    told = Run.open(run).about.get("corpus", {})
+    path = told.get("path")
+    if not isinstance(path, str) or not path:
+        raise InputError(
+            f"{run} does not say what it was trained on: name documents, and --run {run}"
+        )
+    # Several files are told with blanks between them, which names may hold, too.
+    paths = [path] if Path(path).exists() else path.split(" ")
+    if missing := [each for each in paths if "://" not in each and not Path(each).exists()]:
+        raise InputError(
+            f"{missing[0]}, which {run} was trained on, is not there: name documents, "
+            f"and --run {run}"
+        )
+    return paths, label or told.get("label")
+
+
+def _opened(
+    inputs: list[str],
+    run: Path | None,
+    reading: ReadingFlags | None,
+    label: str | None,
+    codec: str | None,
+) -> tuple[Corpus, list[str]]:
+    """Return the corpus that was given, or one in memory of raw files; and which files it is of."""
+    from laconic.codecs import Codec
+    from laconic.corpus import Corpus
+    from laconic.corpus.inputs import open_inputs
+
+    options = (reading or ReadingFlags()).options()
+    if options.format is None and all(each.lower().endswith(".txt") for each in inputs):
+        options = replace(options, format="files")
+    alike: Any = None
+    if run is not None:
+        with needs("a run", "train"):
+            from laconic.training.run import Run
+
+        alike = Run.open(run)
+        text = alike.about.get("corpus", {}).get("text")
+        options = replace(options, text=text if options.text is None else options.text)
+    opened = open_inputs(inputs, replace(options, label=column(label)))
+    if opened.documents is None:
+        return cast("Corpus", opened.corpus), opened.files
+    how = Codec(codec) if codec else alike.codec if alike else Codec()
+    book, letters = (alike.rulebook, alike.alphabet) if alike else (None, None)
+    return Corpus.from_raw(opened.documents, how, letters, book), opened.files
+
+
+def _page(library: Library, row: int, beside: str, answers: Answers | None) -> str:
+    from laconic.explore.counts import Counts
+    from laconic.explore.document_page import View, document_page
+
+    entry = library.entry(row)
+    counts = None
+    if len(library) > 1:
+        counts = Counts(library.corpus)
+        counts.count()
+    said = None if answers is None else answers.about(entry, why=True)
+    view = View(beside=beside, alone=True, window=_LETTERS)
+    return document_page(library, entry, view, counts, said)
+
+
+def _serve(library: Library, answers: Answers | None, port: int) -> None:
+    from laconic.explore.server import Explorer, Server
+
+    with Server(Explorer(library, answers), port) as server:
+        print(f"{server.url}\nOpen it in a browser on this machine; Ctrl-C ends it.", flush=True)
+        server.serve_forever()
