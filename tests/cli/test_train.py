@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import kill_training
+import pyarrow as pa
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -365,3 +366,17 @@ def test_lines_and_paths_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFix
     assert corpus[0].text() == "buy 0\nline 0"
     laconic("expand", tmp_path / "c.parquet", "-o", tmp_path / "again.txt")
     assert (tmp_path / "again.txt").read_text() == "".join(each.read_text() for each in files)
+
+
+def test_a_corpus_has_the_labels_that_were_named(tmp_path: Path) -> None:
+    """Also if it was compressed with others, or, as a web archive is, with none."""
+    from laconic.cli.inputs import labelled_corpus
+
+    table = Corpus.from_documents(["abab", "baba"], ["x", "y"]).to_arrow()
+    path = tmp_path / "corpus.parquet"
+    Corpus.from_arrow(table.add_column(0, "kind", pa.array(["one", "two"]))).write(path)
+    assert labelled_corpus([str(path)], None, None).labels == ["x", "y"]
+    assert labelled_corpus([str(path)], None, "kind").labels == ["one", "two"]
+    assert labelled_corpus([str(path)], None, "kind").about.label == "kind"
+    with pytest.raises(InputError, match=r"no column 'kin'.*: kind, label"):
+        labelled_corpus([str(path)], None, "kin")

@@ -106,12 +106,15 @@ def labelled_corpus(
         about: Any = like.about  # of a run, JSON
         names = about.get("corpus", {}) if isinstance(about, dict) else asdict(about)
     options = (reading or ReadingFlags()).options()
-    if options.label_from_path is None:
-        label = label or names.get("label") or "label"
-    options = replace(options, usual_text=names.get("text"), label=column(label))
+    named = label or names.get("label")
+    wanted = label if options.label_from_path is not None else named or "label"
+    options = replace(options, usual_text=names.get("text"), label=column(wanted))
     opened = corpus_inputs.open_inputs(inputs, options)
     if opened.corpus is not None or opened.documents is None:
-        return cast(Corpus, opened.corpus)
+        corpus = cast(Corpus, opened.corpus)
+        if label is None and (corpus.about.label or named not in corpus.columns):
+            return corpus
+        return corpus.labelled_by(cast(str, named))
     if like is not None:
         return Corpus.from_raw(opened.documents, like.codec, like.alphabet, like.rulebook)
     book = Rulebook.learn(opened.texts())

@@ -191,7 +191,8 @@ class Corpus:
     def labels(self) -> list[Any]:
         """The label of each document; ValueError if the corpus has no label column."""
         if self.about.label is None or self.about.label not in self.schema.names:
-            raise InputError("this corpus has no labels; name a label column when compressing")
+            names = f", one of {', '.join(self.columns)}" if self.columns else ""
+            raise InputError(f"this corpus has no labels; name their column with --label{names}")
         labels: list[Any] = []
         for piece in self._pieces:
             for chunk in piece.load([self.about.label]).column(0).chunks:
@@ -237,6 +238,20 @@ class Corpus:
             return 0
         largest = int(np.argmax(sizes))
         return self.group(largest).nbytes * sum(sizes) // max(1, sizes[largest])
+
+    def labelled_by(self, column: str) -> Corpus:
+        """Return the same corpus with the labels in another of its columns.
+
+        >>> corpus = Corpus.from_documents(["abab", "banana"])
+        >>> table = corpus.to_arrow().add_column(0, "kind", pa.array(["a", "b"]))
+        >>> Corpus.from_arrow(table).labelled_by("kind").labels
+        ['a', 'b']
+        """
+        if column not in self.columns:
+            names = ", ".join(self.columns) or "none"
+            raise InputError(f"no column {column!r}; there are: {names}")
+        about = replace(self.about, label=column)
+        return Corpus(about, about.schema(self.schema), self._pieces)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column; KeyError if there is none of that name."""
