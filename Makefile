@@ -14,7 +14,7 @@ help:
 	@echo "make check   lint, types, layers and the quick Python tests, under two minutes"
 	@echo "make bench   measure against zlib, zstd and tokenizers; LACONIC_DATA names a folder of real data"
 	@echo "make torture MINUTES=60   fuzz, damage, kill, race, fill the disk, change inputs, let S3 fail, in turns; SEED=1, KEEP=--keep for the docs"
-	@echo "make docs    write the tables and pictures that are made from benchmarks/results and experiments/results"
+	@echo "make docs    write the tables and pictures that are made from results, then build the documentation: site/index.html"
 	@echo "make stubs   write src/laconic/_core.pyi, the types of the compiled core"
 	@echo "make format  format the code;   make clean  remove everything that was made"
 
@@ -70,6 +70,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python tools/index_files.py
 	$(BIN)/python tools/reliability_page.py
 	$(BIN)/python tools/draw_pictures.py
+	$(BIN)/python tools/draw_how.py
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m experiments.choose decide
 	$(BIN)/python -m experiments.paper report
@@ -77,6 +78,8 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m experiments.accurate report
 	$(BIN)/python -m experiments.first_minute report
 	$(BIN)/python -m experiments.summary
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "site/index.html"
 
 stubs: $(VENV)/installed-dev
 	$(BIN)/python tools/make_stubs.py
@@ -87,7 +90,7 @@ format: $(VENV)/installed-dev
 	$(BIN)/clang-format -i $(CXX)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/created: constraints.txt
 	@echo "Setting up $(VENV) …"

@@ -26,7 +26,7 @@ COLUMNS = {
 }
 INTRODUCTION = """# What shared rules are worth
 
-Written by `make docs` from `experiments/results/converged`. [What a rulebook is](compressing.md#rules-that-documents-share), and
+Written by `make docs` from `experiments/results/converged`. [What a rulebook is](sharing_rules.md), and
 [what models make of it](models.md#shared-symbols).
 
 Reading only: one Bi-LSTM (d = 200) over the symbols, no n-grams, nothing counted; the same epochs, batches and settings for all methods of a
