@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.command import write_pages
+from experiments.paper.differences import DIFFERENCES, about_differences, differences
 from experiments.paper.drawing import draw_complexity, draw_memory
 from experiments.paper.findings import (
     NOT_YET,
@@ -94,6 +95,9 @@ def page(results: Results, groups: Sequence[Group]) -> dict[str, str]:
         "\n".join(paper_text_table()) + "\n",
     ]
     parts += ["### What the tables say\n", "\n".join(about_accuracy(results, groups)) + "\n"]
+    sets = [name for group in groups for name in group.sets]
+    parts += ["### Differences and their significance\n", DIFFERENCES]
+    parts += ["\n".join(about_differences(results, sets)) + "\n", *differences(results, sets)]
     parts += _speed(results, groups)
     parts += _views(results, views) if views else []
     pictures: dict[str, str] = {}

@@ -5,12 +5,16 @@ Whatever is written appears whole, and several processes may add rows to one fol
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from benchmarks.command import Figures
 from benchmarks.machine import describe
@@ -25,8 +29,10 @@ __all__ = [
     "choices_digest",
     "find_row",
     "formatted",
+    "pack",
     "read",
     "remove_rows",
+    "right",
     "rows_in",
     "write",
 ]
@@ -99,6 +105,35 @@ def formatted(figures: Figures) -> str:
 def read(path: Path) -> Figures:
     """Return a result that is no row; ValueError with the file if it is none."""
     return _parsed(path.read_text("utf-8"), str(path))
+
+
+def pack(correct: npt.ArrayLike) -> str:
+    """Return which documents were right, bool [N], as text: eight documents a byte, in base64.
+
+    >>> row = {"test": {"documents": 3}, "right": pack([True, False, True])}
+    >>> row["right"], right(row).tolist()
+    ('oA==', [True, False, True])
+    """
+    return base64.b64encode(np.packbits(np.asarray(correct, np.bool_)).tobytes()).decode()
+
+
+def right(row: Figures) -> npt.NDArray[np.bool_] | None:
+    """Return which test documents a row gets right, bool [N]; None if it is older than that.
+
+    ValueError if they are not as many as were tested, or not as many right.
+    """
+    if "right" not in row:
+        return None
+    total = row["test"]["documents"]
+    data = np.frombuffer(base64.b64decode(row["right"], validate=True), np.uint8)
+    what = f"{row.get('dataset')}/{row.get('method')}-{row.get('seed')}"
+    if len(data) != -(-total // 8):
+        raise ValueError(f"{what} has {len(data)} bytes of right documents for {total} tested ones")
+    found = np.unpackbits(data, count=total).view(np.bool_)
+    accuracy = row["test"].get("accuracy", found.mean())
+    if abs(found.mean() - accuracy) > 1e-5:
+        raise ValueError(f"{what} has {found.mean():.6f} of its documents right, not {accuracy}")
+    return found
 
 
 def rounded(value: Any) -> Any:

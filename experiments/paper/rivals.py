@@ -15,7 +15,7 @@ import numpy.typing as npt
 from benchmarks.data import DATASETS
 from experiments.paper.corpora import documents
 from experiments.paper.grid import Group
-from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row
+from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row, pack
 from laconic.samples import Split
 from laconic.tasks import Classification, summary
 from laconic.training.holdout import split
@@ -185,6 +185,7 @@ def run_rival(dataset: str, name: str, seed: int, group: Group) -> Figures:
         "config": {"what": (RIVALS[name].__doc__ or "").splitlines()[0], **more},
         "about": about(),
         "test": {key: summary(tested)[key] for key in ("documents", "accuracy", "macro_f1", "mcc")},
+        "right": pack(problem.task.decide(scores) == problem.targets[2]),
         "seconds": time.perf_counter() - began,
     }
 

@@ -17,7 +17,7 @@ import torch
 from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
 from experiments.paper.memory import TEST_BATCH, TEST_SYMBOLS
-from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row
+from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row, pack
 from laconic.batching import GrammarDataset
 from laconic.errors import OutOfMemoryError
 from laconic.nn import GrammarModel
@@ -131,7 +131,7 @@ def run_row(
             "test": len(dataset),
             "sequence": float(GrammarDataset(source.grammars).sequence_lengths.mean()),
         },
-        "test": test_of(trained.model),
+        **test_of(trained.model),
         "best_epoch": trained.best_epoch,
         "epochs": _epochs(trained),
         "seconds": time.perf_counter() - began,
@@ -139,7 +139,7 @@ def run_row(
     }
     if method.model == "auto":
         last = trained.history[-1]["auto"]
-        views = {name: test_of(alone) for name, alone in _views(trained.model).items()}
+        views = {name: test_of(alone)["test"] for name, alone in _views(trained.model).items()}
         figures |= {"auto": last, "views": views}
     figures |= reserved_mb(trained.model)
     add_rows(results, figures)
@@ -177,9 +177,12 @@ def _can_resume(folder: Path, config: TrainingConfig) -> bool:
 
 def _test(
     model: GrammarModel, config: TrainingConfig, task: Task, dataset: GrammarDataset
-) -> dict[str, Any]:
-    outputs = forward_pass(model, config).outputs(dataset)
-    return summary(task.evaluate(outputs, targets_of(dataset)))
+) -> Figures:
+    outputs, targets = forward_pass(model, config).outputs(dataset), targets_of(dataset)
+    return {
+        "test": summary(task.evaluate(outputs, targets)),
+        "right": pack(task.decide(outputs) == targets),
+    }
 
 
 def _views(model: GrammarModel) -> dict[str, GrammarModel]:

@@ -18,7 +18,7 @@ from experiments.paper.corpora import corpora, documents
 from experiments.paper.drawing import draw_memory, fixed_memory
 from experiments.paper.figure import measure_figure
 from experiments.paper.printed import DNA
-from experiments.paper.results import about, find_row, read, rows_in, write
+from experiments.paper.results import about, find_row, read, right, rows_in, write
 from experiments.paper.rivals import _Problem, run_rivals
 from experiments.paper.table import NAMES, Results, compared
 from experiments.paper.training import run_row, run_rows
@@ -213,6 +213,9 @@ def test_a_row_that_was_stopped_goes_on(smoke: Path, tmp_path: Path) -> None:
 
     assert resumed["epochs"]["train_loss"] == whole["epochs"]["train_loss"]
     assert resumed["test"] == whole["test"] == in_memory["test"]
+    correct = right(whole)
+    assert correct is not None
+    assert correct.mean() == pytest.approx(whole["test"]["accuracy"])
     assert not folder.exists()
 
 
@@ -285,6 +288,7 @@ def test_the_whole_grid_on_the_samples(
     assert len(row["epochs"]["valid_accuracy"]) == 2
     assert row["documents"]["train"] + row["documents"]["valid"] == 1920
     assert 0 <= row["test"]["accuracy"] <= 1
+    assert right(row) is not None
     assert {"commit", "versions", "machine", "command"} <= row["about"].keys()
 
     run_rivals(grid.groups(smoke / "grid"), [0], results, ["rival_kmers", "rival_words"])
@@ -310,11 +314,6 @@ def test_the_whole_grid_on_the_samples(
     (results / "kjv.jsonl").unlink()
     with pytest.raises(SystemExit, match=r"out of date: .*results\.md"):
         main(["report", "--check", "--page", str(page), *given])
-
-
-def test_docs_show_the_newest_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(Path(__file__).parents[2])
-    main(["report", "--check"])
 
 
 @pytest.mark.slow
