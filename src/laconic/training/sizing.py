@@ -20,10 +20,8 @@ _FEWEST_HELD_OUT = 50  # documents, that can show whether reading helps
 _FEWEST_STEPS = 300  # that teach a small model to read anything
 _PROBE = 96  # documents that tell how fast reading is
 _SPARE = 0.85  # of the time is for steps: the rest validates
-_DOCUMENTS = (
-    40_000  # times read, for which the preset has epochs enough; small sets get more epochs
-)
-_EPOCHS = 20  # and never more than so many
+_DOCUMENTS = 80_000  # times read, at least: small sets get more epochs than the preset has
+_EPOCHS = 30  # and never more than so many
 
 
 class Sized(NamedTuple):
