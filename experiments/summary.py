@@ -1,4 +1,4 @@
-"""README's table: the figures that people ask for first, each from a committed result.
+"""README's figures: those that people ask for first, each from a committed result.
 
 python -m experiments.summary            # write it; --check only says whether it is up to date
 """
@@ -10,9 +10,13 @@ from statistics import mean, median
 
 from benchmarks.command import ROOT, Figures
 from benchmarks.report import MARKS, all_of, between_marks, newest
-from experiments import accurate
+from experiments import accurate, converged_page
 
 README = "README.md"
+LIMITS = (
+    "  <!-- limits: written by `make docs` from experiments/results/converged -->\n",
+    "  <!-- end of limits -->",
+)
 
 
 def table() -> str:
@@ -91,8 +95,8 @@ def learning() -> tuple[str, str, str]:
 
 
 def main() -> None:
-    """Write README's table, or with --check only compare."""
-    wanted = between_marks(README, {MARKS: table()})
+    """Write README's figures, or with --check only compare."""
+    wanted = between_marks(README, {MARKS: table(), LIMITS: converged_page.limits()})
     if "--check" in sys.argv:
         sys.exit(
             0

@@ -43,7 +43,7 @@ __all__ = [
     "load",
     "samples",
 ]
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 
 # What is imported when it is asked for: corpora need pyarrow, estimators torch, vectorizers

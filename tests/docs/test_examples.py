@@ -46,6 +46,13 @@ def test_every_block_of_python_is_python(page: Path) -> None:
             ast.parse(block.text, f"{page.name}:{block.line}")
 
 
+def test_readme_leads_somewhere() -> None:
+    """It is no page of the site, whose links the build checks."""
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert len(links) > 20
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
 def same(told: str, printed: str) -> bool:
     """Return whether a command printed what a page tells; numbers differ from machine to machine.
 
