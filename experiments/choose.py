@@ -101,13 +101,15 @@ def decide(given: argparse.Namespace) -> None:
 def try_out(given: argparse.Namespace) -> None:
     """Train once for each data set and codec, and say what the held-out documents say."""
     from experiments.choices.training import trial
+    from experiments.paper.corpora import training_corpus
 
     pairs = (each.partition("=") for each in given.settings)
     config = resolve(None, {name: json.loads(value) for name, _, value in pairs})
     given.out.parent.mkdir(parents=True, exist_ok=True)
     for dataset in given.sets:
         for codec in given.codecs:
-            figures = trial(dataset, codec, config, given.longest)
+            source = training_corpus(dataset, codec, given.longest)
+            figures = {"dataset": dataset, "codec": codec, **trial(source, config)}
             with given.out.open("a", encoding="utf-8") as file:
                 print(json.dumps(figures), file=file)
             best = 100 * figures["held_out"]["accuracy"]

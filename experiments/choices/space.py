@@ -51,9 +51,6 @@ class Searched:
 class Trial(Row):
     """A training of which only held-out documents are looked at; `group.settings` are all of it."""
 
-    documents: int = 0
-    """At most so many of the set's training documents."""
-
     def config(self, device: str) -> TrainingConfig:
         """Return the settings of its training."""
         more = {"seed": self.seed, "device": device, "task": "classification"}
@@ -127,9 +124,9 @@ def _trial(
     config = resolve(None, settings)
     name = value_name(one.preset, *(changed or ()))
     method = Method(name, codec, config.composer, config.sequence_model, config.model)
-    longest, documents = one.trial["longest"], one.trial["documents"]
-    group = Group("choose", one.preset, one.sets, "", settings, (), longest)
-    return Trial(stage, dataset, method, seed, group, documents)
+    some = {"longest": one.trial["longest"], "few": one.trial["documents"]}
+    group = Group("choose", one.preset, one.sets, "", settings, (), **some)
+    return Trial(stage, dataset, method, seed, group)
 
 
 def _firsts(one: Searched) -> Mapping[str, Any]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from experiments.choices.space import Trial
 from experiments.paper.corpora import CACHE, training_corpus
 from experiments.paper.grid import Row
 from experiments.paper.results import Figures, about, add_rows, find_row, remove_rows
 from experiments.paper.training import reserved_mb, tidy
+from laconic.batching import GrammarDataset
+from laconic.corpus import Corpus
 from laconic.training.auto import learn
-from laconic.training.holdout import labelled_dataset
 from laconic.training.settings import TrainingConfig
 
 __all__ = ["forget_stale", "run_trial", "trial"]
@@ -28,12 +27,12 @@ def run_trial(
     resumable: bool = False,
 ) -> Figures:
     """Train once, write what the held-out documents say, and return it; as training.run_row."""
-    assert isinstance(row, Trial)
-    codec, longest = row.method.codec, row.group.longest
     figures = {
+        "dataset": row.dataset,
         "method": row.method.name,
         "seed": row.seed,
-        **trial(row.dataset, codec, row.config(device), longest, cache, row.documents),
+        "codec": row.method.codec,
+        **trial(training_corpus(*row.source(cache)), row.config(device)),
         "processes": processes,
     }
     add_rows(results, figures)
@@ -41,34 +40,20 @@ def run_trial(
     return figures
 
 
-def trial(
-    dataset: str,
-    codec: str,
-    config: TrainingConfig,
-    longest: int | None = None,
-    cache: Path = CACHE,
-    documents: int | None = None,
-) -> Figures:
-    """Return what one training came to, on so many documents, chosen by the seed; None: all.
+def trial(source: Corpus, config: TrainingConfig) -> Figures:
+    """Return what one training came to: what the documents say that it holds out, and of what.
 
     `held_out` is the best loss of all epochs and the best accuracy; `epochs` has every epoch's.
-    `codec` is as in the names of experiments.paper's methods.
     """
-    source = training_corpus(dataset, codec, longest, cache)
-    data, task = labelled_dataset(source, None, config.task)
-    rng = np.random.default_rng([config.seed, 0xC405])
-    part = data.select(np.sort(rng.permutation(len(data))[:documents]))
-    trained = learn(part, config, task=task)
+    trained, lengths = learn(source, config), GrammarDataset(source.grammars).sequence_lengths
     lines = [line for line in trained.history if "epoch" in line]
     losses = [line["valid_loss"] for line in lines]
     accuracies = [line["valid"]["accuracy"] for line in lines]
     figures: Figures = {
-        "dataset": dataset,
-        "codec": codec,
         "config": config.to_json(),
         "about": about(),
-        "documents": len(part),
-        "symbols": float(part.sequence_lengths.mean()),
+        "documents": len(source),
+        "symbols": float(lengths.mean()),
         "vectors": trained.model.config.residual_rows,
         "held_out": {"accuracy": max(accuracies), "loss": min(losses)},
         "epochs": {"valid_accuracy": accuracies, "valid_loss": losses},

@@ -55,10 +55,15 @@ def corpora(
 
 
 def training_corpus(
-    dataset: str, codec: str, longest: int | None = None, cache: Path = CACHE
+    dataset: str,
+    codec: str,
+    longest: int | None = None,
+    cache: Path = CACHE,
+    vocabulary: int = 4_000,
+    few: int | None = None,
 ) -> Corpus:
     """Return train as corpora does, for whoever must not see the test."""
-    return _opened(_made(dataset, codec, longest, cache, 4_000)[0])
+    return _opened(_made(dataset, codec, longest, cache, vocabulary, few)[0])
 
 
 def symbols(

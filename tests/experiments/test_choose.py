@@ -12,7 +12,7 @@ from experiments.choices.outcome import HELD_OUT, NOT_RUN, outcome
 from experiments.choices.space import Trial, read_space, trials
 from experiments.choices.training import forget_stale, run_trial, trial
 from experiments.choose import RESULTS, main
-from experiments.paper.corpora import corpora
+from experiments.paper.corpora import corpora, training_corpus
 from experiments.paper.results import CHOICES, Figures, add_rows, choices_digest, read, rows_in
 from laconic.estimator import GrammarClassifier
 from laconic.rulebook import Rulebook
@@ -96,7 +96,7 @@ def test_the_digest_is_that_of_values_alone(
 def test_a_trial_sees_no_test(space: Path, tmp_path: Path) -> None:
     cache = tmp_path / "corpora"
     [one] = [t for t in trials(read_space(space).values(), [0]) if str(t) == "kjv/small-0"]
-    corpora("kjv", "none", 50, cache)
+    corpora(*one.source(cache))
     [test] = cache.rglob("test.parquet")
     test.write_bytes(b"nobody may read this")
     found = run_trial(one, "cpu", tmp_path / "results", cache)
@@ -112,7 +112,7 @@ def test_a_trial_sees_no_test(space: Path, tmp_path: Path) -> None:
 def test_a_trial_with_and_without_a_rulebook(tmp_path: Path) -> None:
     config = TrainingConfig(epochs=2, embedding_size=4, width=4, device="cpu")
     private, shared = (
-        trial("kjv", codec, config, longest=60, cache=tmp_path) for codec in ("none", "none+50")
+        trial(training_corpus("kjv", codec, 60, tmp_path), config) for codec in ("none", "none+50")
     )
     assert private["vectors"] == 0 < shared["vectors"] <= 50
     assert shared["symbols"] < private["symbols"] <= 60
