@@ -56,6 +56,7 @@ quick-test: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.compress
 	$(BIN)/python -m benchmarks.corpus
+	$(BIN)/python -m benchmarks.explore
 	$(BIN)/python -m benchmarks.model
 	$(BIN)/python -m benchmarks.ngrams
 	$(BIN)/python -m benchmarks.rulebook

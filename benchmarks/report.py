@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks import (
     cluster_report,
+    explore_report,
     model_report,
     ngrams_report,
     readers_report,
@@ -218,6 +219,9 @@ def main() -> None:
         "docs/benchmarks.md": document(path, figures),
         "docs/corpora.md": corpora(*newest("sizes")),
         "docs/compress.svg": picture(figures["short"]),
+        "docs/explore.md": between_marks(
+            "docs/explore.md", {MARKS: explore_report.section(*newest("explore"))}
+        ),
         "docs/ngrams.md": between_marks("docs/ngrams.md", {MARKS: ngrams_report.section(*ngrams)}),
         "docs/ngrams.svg": ngrams_report.picture(ngrams[1]["ngrams"]["repeats"]),
         "docs/reliability.md": between_marks(

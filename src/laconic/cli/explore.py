@@ -127,7 +127,8 @@ def _opened(
     from laconic.corpus.inputs import open_inputs
 
     options = (reading or ReadingFlags()).options()
-    if options.format is None and all(each.lower().endswith(".txt") for each in inputs):
+    texts = all(each.lower().endswith(".txt") for each in inputs)
+    if texts and options.format is None and options.lines == 1:
         options = replace(options, format="files")
     alike: Any = None
     if run is not None:
@@ -136,7 +137,7 @@ def _opened(
 
         alike = Run.open(run)
         text = alike.about.get("corpus", {}).get("text")
-        options = replace(options, text=text if options.text is None else options.text)
+        options = replace(options, usual_text=text)
     opened = open_inputs(inputs, replace(options, label=column(label)))
     if opened.documents is None:
         return cast("Corpus", opened.corpus), opened.files

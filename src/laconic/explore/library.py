@@ -23,6 +23,7 @@ SEARCHED = 1 << 24
 _AT_ONCE = 1 << 23  # letters that are searched before an answer is given
 _WINDOW = 1 << 20  # letters that are expanded at a time
 _HELD = 4  # row groups in memory, of some megabytes each
+_OPENED = 8  # documents whose index is kept: who reads a long one asks for many of its parts
 _CONTEXT, _PREVIEW = 80, 240  # letters that are shown before what was found, and without that
 
 
@@ -75,6 +76,7 @@ class Library:
         self.numbers = [number for _, number in counted.most_common()]
         self._lock = Lock()
         self._part = lru_cache(_HELD)(corpus.part)
+        self._opened = lru_cache(_OPENED)(lambda row: next(self._entries(np.array([row]))))
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -83,7 +85,7 @@ class Library:
         """Return one document; NoDocumentError if there is none of that number."""
         if not 0 <= row < len(self):
             raise NoDocumentError(f"there is no document {row}: there are {len(self):,}, from 0")
-        return next(self._entries(np.array([row])))
+        return self._opened(row)
 
     def columns(self, row: int) -> dict[str, Any]:
         """Return what stands beside a document, but its label."""

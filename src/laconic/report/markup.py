@@ -10,9 +10,8 @@ from importlib.resources import files
 
 _VOID = frozenset({"br", "input", "link", "meta"})
 # HTML has no way to write these; a class name made from bytes may hold them.
-_UNWRITABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
-)
+_NONE = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+_UNWRITABLE, _SPECIAL = re.compile(f"[{_NONE}]"), re.compile(f"[&<>\"'\r{_NONE}]")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
@@ -23,7 +22,7 @@ class Html(str):
 
 
 def _written(content: str) -> str:
-    if isinstance(content, Html):
+    if isinstance(content, Html) or not _SPECIAL.search(content):
         return content
     return html.escape(_UNWRITABLE.sub("\ufffd", content).replace("\r", "\n"))
 
