@@ -110,6 +110,12 @@ def test_a_run_shows_what_it_was_trained_on(tmp_path: Path) -> None:
         laconic("explore", other, "--run", run, "-o", tmp_path / "no.html")
 
 
+def test_nothing_but_a_run_needs_torch() -> None:
+    code = "import sys, laconic.cli.explore, laconic.explore.server; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_serves_until_it_is_stopped(document: Path) -> None:
     command = [sys.executable, "-m", "laconic", "explore", str(document)]
     with subprocess.Popen(

@@ -13,6 +13,7 @@ from laconic import Alphabet, Codec, Corpus, Grammar, Grammars, Rulebook, compre
 from laconic.corpus.schema import About, CorpusError, table_of
 from laconic.errors import NoDocumentError
 from laconic.explore.counts import Counts, phrase_hashes
+from laconic.explore.frame import labels_of
 from laconic.explore.library import PAGE, Library
 
 TEXTS = [f"number {k} of the {'even' if k % 2 == 0 else 'odd'} ones" for k in range(120)]
@@ -87,6 +88,12 @@ def test_several_labels_and_none() -> None:
     assert library.labels == ["y", "x"]
     assert [hit.entry.row for hit in library.find("", 0, 0).hits] == [0, 2]
     assert Library(Corpus.from_documents(["ab"]), "none").labels == []
+
+
+def test_very_many_labels_of_one_document_are_cut() -> None:
+    shown = labels_of([f"label {k}" for k in range(1000)])
+    assert len(shown) == 13
+    assert shown[-1] == "<span>and 988 more labels</span>"
 
 
 def test_columns_stand_beside_documents() -> None:

@@ -45,6 +45,10 @@ def core() -> None:
     assert "24" in command("info", "again.parquet")
     command("expand", "again.parquet", "-o", "back.csv")
     assert Path("back.csv").read_bytes() == Path("woods.csv").read_bytes()
+    command("explore", "again.parquet", "-o", "page.html", "--row", "3", "--beside", "lzd")
+    page = Path("page.html").read_text("utf-8")
+    assert "</script>" in page
+    assert ".phrases" in page
     absent("torch", "sklearn", "scipy")
 
 

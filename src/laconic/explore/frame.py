@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from urllib.parse import urlencode
@@ -11,6 +11,7 @@ from laconic.errors import visible
 from laconic.report.markup import Html, document, element
 
 _LONGEST = 200  # characters of a label, or of another value, that are shown
+_MOST_LABELS = 12  # of one document
 PLACES = {"./": "Documents", "statistics": "Statistics"}
 
 
@@ -30,14 +31,16 @@ def short(text: object, most: int = _LONGEST) -> str:
     return visible(spelled[:most]) + ("…" if len(spelled) > most else "")
 
 
-def labels_of(labels: Iterable[str]) -> list[Html]:
-    """Return labels, each as something to recognise at a glance."""
-    return [
+def labels_of(labels: Sequence[str]) -> list[Html]:
+    """Return labels, each as something to recognise at a glance; of very many, the first."""
+    shown = [
         element(
             "span", short(label), class_="label", title=short(label) if len(label) > 20 else None
         )
-        for label in labels
+        for label in labels[:_MOST_LABELS]
     ]
+    more = len(labels) - len(shown)
+    return [*shown, element("span", f"and {more:,} more labels")] if more else shown
 
 
 def address(to: str, /, **query: object) -> str:

@@ -75,6 +75,7 @@ class Library:
         self.labels = [label for label, _ in counted.most_common()]
         self.numbers = [number for _, number in counted.most_common()]
         self._lock = Lock()
+        self._rows = lru_cache(_OPENED)(self._with_label)
         self._part = lru_cache(_HELD)(corpus.part)
         self._opened = lru_cache(_OPENED)(lambda row: next(self._entries(np.array([row]))))
 
@@ -109,7 +110,7 @@ class Library:
         after = int(rows[at + PAGE]) if at + PAGE < len(rows) else None
         return Found(some, int(rows[max(0, at - PAGE)]) if at else None, after)
 
-    def _rows(self, label: int | None) -> Int64s:
+    def _with_label(self, label: int | None) -> Int64s:
         if label is None:
             return np.arange(len(self))
         if not 0 <= label < len(self.labels):
@@ -147,9 +148,11 @@ class Library:
 def _labels_of(corpus: Corpus) -> list[tuple[str, ...]] | None:
     if corpus.about.label not in corpus.columns:
         return None
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}  # of many documents, each once
     return [
-        tuple(map(str, label)) if isinstance(label, list) else (str(label),)
+        known.setdefault(spelled, spelled)
         for label in corpus.labels
+        for spelled in [tuple(map(str, label)) if isinstance(label, list) else (str(label),)]
     ]
 
 

@@ -13,6 +13,7 @@ from laconic.report.tables import gauge, table
 from laconic.show import how_many
 
 _MOST_LABELS = 200  # that can be chosen
+_BEFORE = 200  # letters before what was found where its document is opened
 
 
 def lead_of(library: Library) -> str:
@@ -93,7 +94,12 @@ def _form(library: Library, text: str, label: int | None) -> Html:
 def _item(hit: Hit) -> Html:
     entry, grammar = hit.entry, hit.entry.grammar
     facts = [
-        link("document", f"Document {entry.row:,}", row=entry.row, first=hit.place or None),
+        link(
+            "document",
+            f"Document {entry.row:,}",
+            row=entry.row,
+            first=max(0, hit.place - _BEFORE) or None,
+        ),
         *labels_of(entry.labels),
         element("span", how_many(entry.length, "letter")),
         element("span", how_many(len(grammar.sequence), "symbol")),

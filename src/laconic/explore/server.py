@@ -68,7 +68,8 @@ class Explorer:
         entry = self.library.entry(_number(query, "row"))
         view = View(_number(query, "first"), query.get("beside", ""), "explain" in query)
         said = None if self.answers is None else self.answers.about(entry, view.explain)
-        return Reply(document_page(self.library, entry, view, self.counts, said))
+        counts = self.counts if len(self.library) > 1 else None
+        return Reply(document_page(self.library, entry, view, counts, said))
 
     def _statistics(self, query: dict[str, str]) -> Reply:
         self.counts.start()
