@@ -9,15 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from experiments.choices.space import Searched, value_name
-from experiments.paper.results import find_row, rows_in
+from experiments.paper.results import NOT_RUN, find_row, rows_in
 from experiments.paper.table import table
 from laconic.training.presets import PRESETS
 
-__all__ = ["HELD_OUT", "NOT_RUN", "Outcome", "outcome", "page"]
+__all__ = ["HELD_OUT", "Outcome", "outcome", "page"]
 
 Outcome: TypeAlias = dict[str, dict[str, dict[str, Any]]]
 PRINTED = "as the paper prints it"
-NOT_RUN = "not run yet"
 HELD_OUT = "held-out documents"
 _SHARE = 0.75  # of the trials that another value has to win, to take the place of the first
 INTRODUCTION = """# How settings were chosen

@@ -22,6 +22,7 @@ from laconic.files import locked, write_text
 
 __all__ = [
     "CHOICES",
+    "NOT_RUN",
     "RESULTS",
     "Figures",
     "about",
@@ -29,15 +30,18 @@ __all__ = [
     "choices_digest",
     "find_row",
     "formatted",
+    "not_chosen",
     "pack",
     "read",
     "remove_rows",
     "right",
     "rows_in",
+    "saw_no_test",
     "write",
 ]
 
 RESULTS = Path(__file__).parent.parent / "results" / "paper"
+NOT_RUN = "not run yet"  # of trials, in CHOICES
 CHOICES = Path(__file__).parent.parent / "choices" / "choices.json"
 
 
@@ -56,6 +60,17 @@ def choices_digest() -> str:
     presets = read(CHOICES).items()
     values = {preset: {n: of["value"] for n, of in some.items()} for preset, some in presets}
     return hashlib.sha256(_dumps(values).encode()).hexdigest()[:12]
+
+
+def not_chosen() -> list[str]:
+    """Return the presets of CHOICES that have settings whose trials have not been run."""
+    presets = read(CHOICES).items()
+    return [name for name, of in presets if any(each["by"] == NOT_RUN for each in of.values())]
+
+
+def saw_no_test(rows: Iterable[Figures], preset: str) -> bool:
+    """Whether such rows' settings were chosen by held-out documents before they were trained."""
+    return preset not in not_chosen() and all("choices" in row["about"] for row in rows)
 
 
 def rows_in(folder: Path) -> Iterator[Figures]:

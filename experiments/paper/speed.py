@@ -44,6 +44,9 @@ METHODS = (
     ),
     "grc-lz78",
     "grc-deflate",
+    "grc-repair+auto",
+    "bpe",
+    "char_cnn",
 )
 
 

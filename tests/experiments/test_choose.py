@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from experiments.choices.outcome import HELD_OUT, NOT_RUN, outcome
+from experiments.choices.outcome import HELD_OUT, outcome
 from experiments.choices.space import Trial, read_space, trials
 from experiments.choices.training import forget_stale, run_trial, trial
 from experiments.choose import RESULTS, main
 from experiments.paper.corpora import corpora, training_corpus
-from experiments.paper.results import CHOICES, Figures, add_rows, choices_digest, read, rows_in
+from experiments.paper.results import (
+    CHOICES,
+    NOT_RUN,
+    Figures,
+    add_rows,
+    choices_digest,
+    read,
+    rows_in,
+)
 from laconic.estimator import GrammarClassifier
 from laconic.rulebook import Rulebook
 from laconic.training.presets import PRESETS
