@@ -6,6 +6,7 @@ import base64
 import hashlib
 import http.client
 import re
+import socket
 from collections.abc import Iterator
 from threading import Thread
 from typing import Any
@@ -94,6 +95,14 @@ def test_only_who_knows_the_token_gets_an_answer(plain: Server) -> None:
     assert asked(plain, f"/{token}/").status == 200
     with Server(Explorer(Library(Corpus.from_documents(["a"]), "x"))) as other:
         assert other.token != token
+
+
+def test_what_is_no_path_leads_nowhere(plain: Server) -> None:
+    port = plain.server_address[1]
+    for path in ("http://[x", "*", "?", "/%00/", "/\xff\0/", "/" + "x" * 60_000):
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
+            raw.sendall(f"GET {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode("latin-1"))
+            assert raw.makefile().readline().split()[1] == "404"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "", "0.0.0.0"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from threading import Lock
 
 from laconic.errors import InputError, LaconicError, visible
@@ -14,7 +15,7 @@ from laconic.report.explanation_page import explained, probabilities, said_by, s
 from laconic.report.markup import Html, element, joined
 
 _LONGEST = 1 << 18  # letters of a document that is explained: all of it is expanded for that
-_STRONGEST = 20
+_STRONGEST, _KEPT = 20, 32  # words of a document; answers that are not asked for again
 
 
 class Answers:
@@ -24,12 +25,16 @@ class Answers:
         self._predictor = Predictor.from_run(run, device)
         self._predictor.check_corpus(library.corpus)
         self._lock = Lock()
+        self._said = lru_cache(_KEPT)(self._about)
 
     def about(self, entry: Entry, why: bool) -> Html:
         """Return the prediction of a document, with what decided if `why` is asked.
 
         What cannot be told is said instead of it.
         """
+        return self._said(entry, why)
+
+    def _about(self, entry: Entry, why: bool) -> Html:
         try:
             if entry.length > _LONGEST:
                 raise InputError(

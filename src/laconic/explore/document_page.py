@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from laconic.codecs import CODECS, compress
-from laconic.errors import LaconicError
+from laconic.errors import InputError, LaconicError
 from laconic.explore.counts import Counts
 from laconic.explore.frame import labels_of, link, page, section, short
 from laconic.explore.levels import PICTURE, levels_table, picture
@@ -143,6 +143,7 @@ def _windows(entry: Entry, view: View) -> Html:
     go = element(
         "form",
         element("input", type="hidden", name="row", value=entry.row),
+        element("input", type="hidden", name="beside", value=view.beside),
         element("label", "From letter", place, class_="short"),
         element("button", "Go"),
         action="document",
@@ -178,7 +179,7 @@ def _codecs(library: Library, entry: Entry, view: View) -> Html:
 def _compressed(library: Library, entry: Entry, name: str) -> Grammar:
     """Return the document as another codec compresses it; LaconicError says why it cannot."""
     if entry.length > _COMPRESSED:
-        raise LaconicError(
+        raise InputError(
             f"a document of {entry.length:,} letters is not compressed anew for a page: "
             f"{_COMPRESSED:,} is the most; `laconic compress` has no such limit"
         )

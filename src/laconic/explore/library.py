@@ -173,7 +173,7 @@ def _found(entry: Entry, corpus: Corpus, wanted: str) -> Hit | None:
         at = text.lower().find(wanted)
         if at >= 0:
             until = at + len(wanted)
-            before = text[max(0, at - _CONTEXT) : at]
+            before = "…" * (begin + at > _CONTEXT) + text[max(0, at - _CONTEXT) : at]
             size = len(text[:at].encode()) if corpus.alphabet.characters is None else at
             after = text[until : until + _PREVIEW - _CONTEXT]
             return Hit(entry, before, text[at:until], after, begin + size)

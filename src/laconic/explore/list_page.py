@@ -37,6 +37,8 @@ def list_page(library: Library, text: str, label: int | None, first: int) -> tup
         told = f"Nothing before document {found.after:,} of {len(library):,}; searching on …"
     elif not found.hits:
         told = "No document is like that." if text or label is not None else "There are none."
+    elif text and found.after is not None:
+        told = f"These are before document {found.after:,} of {len(library):,}; there may be more."
     else:
         told = ""
     turn = [

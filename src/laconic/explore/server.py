@@ -10,7 +10,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from laconic.errors import InputError, LaconicError, NoDocumentError
 from laconic.explore.counts import Counts
@@ -99,12 +99,12 @@ class _Handler(BaseHTTPRequestHandler):
             # Another site's name may lead here, and its pages could then read ours.
             self._send(Reply("wrong host", HTTPStatus.MISDIRECTED_REQUEST), "text/plain")
             return
-        asked = urlsplit(self.path)
-        token, slash, path = asked.path.removeprefix("/").partition("/")
+        asked, _, query = self.path.partition("?")
+        token, slash, path = asked.removeprefix("/").partition("/")
         if not slash or not hmac.compare_digest(token.encode(), self.server.token.encode()):
             self._send(Reply("not found", HTTPStatus.NOT_FOUND), "text/plain")
             return
-        self._send(self._reply(path, asked.query), "text/html")
+        self._send(self._reply(path, query), "text/html")
 
     do_HEAD = do_GET  # noqa: N815
 
