@@ -118,7 +118,8 @@ def _cannot_hold(estimator: Any) -> dict[str, str]:
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [RowsClassifier(device="cpu", random_state=0), RowsRegressor(**TINY)],
+    # The first counts, reads and blends, in one epoch of a tiny reader.
+    [RowsClassifier(**TINY | {"model": "auto"}), RowsRegressor(**TINY)],
     expected_failed_checks=_cannot_hold,
 )
 def test_scikit_learn(estimator: Any, check: Any) -> None:

@@ -14,7 +14,8 @@ from laconic.training.settings import resolve
 SMALL = {
     "width": 8,
     "embedding_size": 8,
-    "epochs": 3,
+    "epochs": 4,
+    "batch_size": 16,
     "local_size": 8,
     "learning_rate": 0.01,
     "ngram_buckets": 1 << 14,
@@ -26,6 +27,7 @@ def test_page_shows_the_newest_results() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_documents")
 def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PRESETS, "both", PRESETS["both"] | SMALL)
     monkeypatch.chdir(tmp_path)

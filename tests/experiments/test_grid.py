@@ -60,8 +60,8 @@ WITHOUT_LOCAL = re.sub(r"\[local\]\n(local_.*\n)+", "", SMOKE)
 
 
 @pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("paper")
+def smoke(tmp_path_factory: pytest.TempPathFactory, few_documents: None) -> Path:
+    folder = tmp_path_factory.mktemp("paper")  # where corpora are kept for all tests here
     (folder / "grid").mkdir()
     (folder / "grid" / "smoke.toml").write_text(SMOKE)
     return folder
@@ -179,7 +179,7 @@ def test_all_methods_of_a_seed_hold_out_the_same_documents(smoke: Path) -> None:
             config = row.config("cpu")
             fit, held_out, *_ = divide(source, None, None, config)
             assert held_out is not None
-            assert len(held_out) == 384
+            assert len(held_out) == 96
             assert not set(held_out.rows.tolist()) & set(fit.rows.tolist())
             parts.setdefault(row.seed, []).append(held_out.rows.tolist())
     for seed, found in parts.items():
@@ -286,7 +286,7 @@ def test_the_whole_grid_on_the_samples(
     assert row is not None
     assert row["config"]["seed"] == 1
     assert len(row["epochs"]["valid_accuracy"]) == 2
-    assert row["documents"]["train"] + row["documents"]["valid"] == 1920
+    assert row["documents"]["train"] + row["documents"]["valid"] == 480
     assert 0 <= row["test"]["accuracy"] <= 1
     assert right(row) is not None
     assert {"commit", "versions", "machine", "command"} <= row["about"].keys()

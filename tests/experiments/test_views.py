@@ -126,6 +126,7 @@ def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) 
     assert "## Two views" not in page(Results(tmp_path), groups_of("text"))["results.md"]
 
 
+@pytest.mark.usefixtures("few_documents")
 def test_the_linear_rival_learns_from_grammars() -> None:
     [views], [plain] = groups_of("views_dna"), groups_of("dna")
     assert list(rivals_of(views, "dna")) == ["rival_linear"]

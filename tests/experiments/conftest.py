@@ -1,0 +1,26 @@
+"""A part of the samples: what runs the experiments' own code needs few documents to show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from experiments.paper import corpora
+from laconic.samples import Split
+
+_EVERY = 4  # of the documents, which are sorted by class
+
+
+@pytest.fixture(scope="module")
+def few_documents() -> Iterator[None]:
+    """Let every data set have a quarter of its documents."""
+    load = corpora.load
+
+    def few(name: str) -> tuple[Split, Split]:
+        train, test = (Split(p.documents[::_EVERY], p.labels[::_EVERY]) for p in load(name))
+        return train, test
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpora, "load", few)
+        yield
