@@ -16,7 +16,7 @@ from cyclopts import CycloptsError
 
 from laconic.cli import _commands, _with_hyphens, app
 
-from .pages import PAGES, ROOT, Block, blocks_of, commands_of
+from .blocks import PAGES, ROOT, Block, blocks_of, commands_of
 
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?")

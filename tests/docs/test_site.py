@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import opened
 
-from .pages import ROOT
+from .blocks import ROOT
 
 pytest.importorskip("mkdocs", reason="the site is built by mkdocs: pip install --group docs")
 # One process builds the site, and all tests here share it.
@@ -81,10 +82,7 @@ def test_pages_have_what_is_not_in_their_files(site: Path) -> None:
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("page", ["index", "how", "tutorials/reviews", "api/grammars", "results"])
 def test_in_a_browser(browser: Any, site: Path, page: str, width: int) -> None:
-    screen = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    browser.get_log("performance")
-    browser.get((site / f"{page}.html").as_uri())
+    opened(browser, (site / f"{page}.html").as_uri(), width)
     assert browser.execute_script("return document.querySelector('h1').innerText")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     missing = "return [...document.images].filter(each => !each.naturalWidth).map(each => each.src)"

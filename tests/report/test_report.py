@@ -96,12 +96,14 @@ def test_numbers_of_two_runs_stand_side_by_side() -> None:
     document = Document(page([facts(), facts("none", 0.8976)]))
     assert document.headings == [
         "Summary",
+        "By setting",
         "Training",
         "What it gets right and wrong",
         "Corpus",
         "Settings",
         "Repeat it",
         "Made with",
+        "What the figures mean",
     ]
     rows = document.table("run", "codec", "composer", "accuracy", "macro-F1", "MCC", "time")
     speed = ["1 min 22 s", "1,234", "404 MB", "400"]
@@ -129,7 +131,9 @@ def test_numbers_of_two_runs_stand_side_by_side() -> None:
 def test_best_values_stand_out() -> None:
     text = page([facts(), facts("none", 0.8976)])
     assert '<td class="best">91.2 %</td>' in text
-    assert text.count('class="best"') == 1  # the other columns are ties
+    summary, by_setting = text.split('id="by-setting"')
+    assert summary.count('class="best"') == 1  # the other columns are ties
+    assert by_setting.count('class="best"') == 1  # by codec, in which the runs differ
     assert "<td>89.8 %</td>" in text
     assert '<td class="best">' not in page([facts()])
 
@@ -159,6 +163,103 @@ def test_settings_that_differ_come_first_and_the_rest_is_folded() -> None:
     assert text.index("4 settings left at the default") < text.index(">layers<")
     unchanged = facts(config={"seed": 0}, defaults={"seed": 0})
     assert "All settings are the defaults." in page([unchanged])
+
+
+def test_every_figure_leads_to_what_it_means() -> None:
+    text = page([facts()])
+    document = Document(text)
+    titled = re.findall(r'<a href="#(means-[\w-]+)" class="means">([^<]+)</a>', text)
+    links = {words: target for target, words in titled}
+    figures = ("accuracy", "macro-F1", "MCC", "training", "peak memory", "Loss", "Confusion")
+    for words in (*figures, "Calibration", "mean sequence, n′", "precision", "1,234 documents/s"):
+        assert links[words] in document.ids, words
+    # Each is told once, in a sentence; nothing is told that the page does not show.
+    told = re.findall(r'<div id="(means-[\w-]+)"><dt>[^<]+</dt><dd>([^<]+)\.</dd>', text)
+    assert {key for key, _ in told} == set(links.values())
+    assert "nvidia-smi" not in document.text, "no GPU reserved anything"
+
+
+def test_every_reported_metric_says_what_it_means() -> None:
+    from laconic.tasks import TASKS
+
+    reported = [each for task in TASKS.values() for each in task.metrics if each.reported]
+    assert len(reported) > 8
+    assert all(each.meaning.endswith(".") for each in reported)
+
+
+def test_memory_that_a_gpu_reserved_stands_beside_what_was_allocated() -> None:
+    run = facts()
+    lines = [{**line, "reserved_memory_mb": 2048.0} for line in run.metrics]
+    document = Document(page([replace(run, metrics=lines)]))
+    heads = ["run", "codec", "composer", "accuracy", "macro-F1", "MCC"]
+    heads += ["time", "documents/s", "peak memory", "reserved", "sequence"]
+    assert document.table(*heads)[0][-3:] == ["404 MB", "2.0 GB", "400"]
+    assert "2.0 GB reserved" in document.text
+    assert "nvidia-smi" in document.text
+
+
+def test_parts_of_automatic_training() -> None:
+    run = facts()
+    valid = {"accuracy": 0.75, "macro_f1": 0.7, "mcc": 0.5}
+    auto = {
+        "counting": {
+            "features": "n-grams of <1–5> letters",
+            "documents": 600,
+            "tried": {"n-grams of <1–5> letters": 0.21, "n-grams of 1–7 letters": 0.25},
+            "valid": valid,
+        },
+        "reading": {"why": "the preset fast, 3 epochs", "epochs": 3, "share": 0.25, "valid": valid},
+        "losses": {"counting": 0.21, "reading": 0.4, "both": 0.2},
+    }
+    last = {"done": True, "best_epoch": 4, "auto": auto, "seconds": 500.0, "peak_memory_mb": 999.0}
+    document = Document(page([replace(run, metrics=[*run.metrics[:-1], last])]))
+    rows = document.table("view", "share")
+    assert [row[:4] for row in rows] == [
+        ["counting", "75.0 %", "", "75.0 %"],
+        ["reading", "25.0 %", "", "75.0 %"],
+        ["blend", "–", "", "91.2 %"],
+    ]
+    assert [row[-2] for row in rows] == ["0.210", "0.400", "0.200"]
+    assert rows[0][-1] == "n-grams of <1–5> letters, from 600 documents"
+    assert rows[1][-1] == "the preset fast, 3 epochs"
+    assert document.table("features", "loss, held out")[1] == ["n-grams of 1–7 letters", "0.2500"]
+    # Time and memory are of all of it, not only of the epochs that read.
+    assert "8 min 20 s" in document.text
+    assert "999 MB" in document.text
+
+
+def _grid() -> list[RunFacts]:
+    """Six runs: three rates, two seeds each."""
+    return [
+        facts(f"run {k}", 0.6 + k / 20, config={"learning_rate": rate, "seed": k % 2, "width": 64})
+        for k, rate in enumerate([0.01, 0.01, 0.002, 0.002, 0.1, 0.1])
+    ]
+
+
+def test_runs_are_compared_by_any_setting() -> None:
+    document = Document(page(_grid()))
+    summaries = re.findall(r"<summary>([^<]+)</summary>", page(_grid()))
+    # Of one codec each: a codec is what documents were made with, and compared, too.
+    assert summaries[:3] == ["codec: 6 values", "learning_rate: 3 values", "seed: 2 values"]
+    rows = document.table("learning_rate", "runs", "accuracy")
+    assert [row[:3] for row in rows] == [  # numbers in their order
+        ["0.002", "2", "72.5 % (70.0 % – 75.0 %)"],
+        ["0.01", "2", "62.5 % (60.0 % – 65.0 %)"],
+        ["0.1", "2", "82.5 % (80.0 % – 85.0 %)"],
+    ]
+    assert [row[:2] for row in document.table("seed", "runs")] == [["0", "3"], ["1", "3"]]
+    assert not [each for each in document.tables if each[0][:1] == ["width"]], "all are alike"
+    assert "By setting" not in Document(page(_grid()[:1])).headings
+
+
+def test_runs_are_compared_first_by_the_setting_that_is_named() -> None:
+    text = page(_grid(), by="seed")
+    found = re.findall(r"<details([^>]*)><summary>(\w+): ", text)
+    assert [(name, "open" in how) for how, name in found][:2] == [("seed", True), ("codec", False)]
+    with pytest.raises(ValueError, match=r"'learningrate' \(did you mean learning_rate\?\)"):
+        page(_grid(), by="learningrate")
+    with pytest.raises(ValueError, match="do not differ in 'width'; they differ in: codec, learn"):
+        page(_grid(), by="width")
 
 
 def test_regression_several_labels_and_one_epoch() -> None:
@@ -405,6 +506,25 @@ def test_folded_settings_open_on_a_click(browser: Any, tmp_path: Path) -> None:
     assert browser.execute_script(shown) is False
     browser.find_element("css selector", "#settings summary").click()
     assert browser.execute_script(shown) is True
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_settings_and_meanings_in_a_browser(browser: Any, tmp_path: Path, width: int) -> None:
+    write_report(tmp_path / "report.html", _grid(), by="learning_rate")
+    opened(browser, (tmp_path / "report.html").as_uri(), width)
+    shown = "return [...document.querySelectorAll('#by-setting details')].map(e => e.open)"
+    assert browser.execute_script(shown) == [True, False, False]
+    browser.find_elements("css selector", "#by-setting summary")[2].click()
+    assert browser.execute_script(shown) == [False, False, True], "one at a time"
+    assert browser.execute_script(CELLS, "#by-setting details[open] tbody th") == ["0", "1"]
+    browser.find_element("css selector", ".summary a[href='#means-metric-mcc']").click()
+    told = browser.find_element("css selector", ".meanings div:target")
+    assert told.text.startswith("MCC\nMatthews")
+    assert browser.execute_script("return arguments[0].getBoundingClientRect().top", told) < 844
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script(OUTSIDE, width) == []
 
 
 @pytest.mark.browser

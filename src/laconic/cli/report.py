@@ -13,13 +13,16 @@ def report(
     *runs: Path,
     out: Out,
     title: str | None = None,
+    by: str | None = None,
 ) -> None:
     """Write one HTML page about runs, side by side.
 
     laconic report runs/repair runs/none -o both.html
 
+    laconic report runs/grid-1 runs/grid-2 runs/grid-3 -o grid.html --by learning_rate
+
     The page has the curves, scores, confusion, calibration, time and memory, corpus and settings of
-    each run. It is one file that loads nothing else.
+    each run, and what each figure means. It is one file that loads nothing else.
 
     Parameters
     ----------
@@ -29,6 +32,8 @@ def report(
         The page to write.
     title
         Its heading.
+    by
+        A setting in which the runs differ, by which they are compared first; all others follow.
 
     """
     check_output(out, force=True, makes_folders=True)
@@ -40,5 +45,5 @@ def report(
     if not runs:
         raise InputError("name the runs to report on: laconic report runs/a runs/b -o report.html")
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_report(out, [facts_of(Run.open(run)) for run in runs], title)
+    write_report(out, [facts_of(Run.open(run)) for run in runs], title, by)
     print(out)

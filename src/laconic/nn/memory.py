@@ -23,6 +23,17 @@ def peak_memory_mb(device: torch.device) -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
+def memory_figures(device: torch.device) -> dict[str, float]:
+    """Return what a line of metrics.jsonl says of memory, in MB; what a GPU's allocator held, too.
+
+    Tensors take what is allocated; the rest of what is reserved is kept ready for others.
+    """
+    figures = {"peak_memory_mb": peak_memory_mb(device)}
+    if device.type == "cuda":
+        figures["reserved_memory_mb"] = torch.cuda.max_memory_reserved(device) / 2**20
+    return figures
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Return whether an error of torch's says that there was too little memory.
 

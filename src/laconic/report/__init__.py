@@ -40,16 +40,20 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
 
 
 def write_report(
-    path: str | os.PathLike[str], runs: Sequence[RunFacts], title: str | None = None
+    path: str | os.PathLike[str],
+    runs: Sequence[RunFacts],
+    title: str | None = None,
+    by: str | None = None,
 ) -> None:
     """Write one HTML file about these runs, side by side; the same runs give the same bytes.
 
-    The file loads nothing and runs nothing. It appears when it is whole. ValueError without
-    runs, ModuleNotFoundError without matplotlib.
+    Runs are compared by every setting in which they differ, first by `by`. The file loads nothing
+    and runs nothing. It appears when it is whole. ValueError without runs, or where they do not
+    differ in `by`; ModuleNotFoundError without matplotlib.
     """
     check_output(path, force=True)
     if not runs:
         raise InputError("a report needs at least one run")
     from laconic.report.run_page import page  # matplotlib takes half a second to load
 
-    write_text(path, page(runs, title))
+    write_text(path, page(runs, title, by))

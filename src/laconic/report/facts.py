@@ -120,10 +120,11 @@ class RunFacts:
 
     @property
     def seconds(self) -> float | None:
-        """Training time: of all epochs."""
+        """Training time: of all epochs, or of all that automatic training did, if that is more."""
         times = [real(line.get("seconds")) for line in self.epochs]
         known = [each for each in times if each is not None]
-        return sum(known) if known else None
+        whole = [each for line in self.metrics[-1:] if (each := real(line.get("seconds")))]
+        return max([*whole, *([sum(known)] if known else [])], default=None)
 
     @property
     def documents_per_second(self) -> float | None:
@@ -133,8 +134,17 @@ class RunFacts:
 
     @property
     def peak_memory_mb(self) -> float | None:
-        """The most memory that any epoch used."""
-        return max((value for _, value in self.curve("peak_memory_mb")), default=None)
+        """The most memory that was in use at a time."""
+        return self._most("peak_memory_mb")
+
+    @property
+    def reserved_memory_mb(self) -> float | None:
+        """The most memory of a GPU that PyTorch held; None where there is none."""
+        return self._most("reserved_memory_mb")
+
+    def _most(self, name: str) -> float | None:
+        known = [real(line.get(name)) for line in self.metrics]
+        return max((each for each in known if each is not None), default=None)
 
     def per_document(self, name: str) -> float | None:
         """Return the mean of one of the corpus's sums: letters, symbols or rules."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from laconic.report import figures
 from laconic.report.facts import RunFacts, mapping, real
 from laconic.report.markup import Html, element, joined
+from laconic.report.meanings import linked
 from laconic.report.numbers import count, decimals, percent
 from laconic.report.tables import folded, name, table
 from laconic.show import how_many
@@ -67,7 +68,7 @@ def _confusion(k: int, run: RunFacts) -> Html:
         return Html()
     names = _names(run, len(matrix))
     shares = matrix / np.maximum(1.0, matrix.sum(axis=1, keepdims=True))
-    title = element("h3", "Confusion")
+    title = element("h3", linked("confusion", "Confusion"))
     if len(matrix) > _LARGEST_TABLE:
         drawn = figures.heat_map(f"confusion-{k}", shares)
         note = "Classes are numbered in the order of the model's outputs."
@@ -123,7 +124,12 @@ def _calibration(k: int, run: RunFacts, colour: str) -> Html:
     if error is not None:
         note += f" Expected calibration error: {percent(error)}."
     drawn = figures.calibration(f"calibration-{k}", points, colour)
-    return element("figure", element("h3", "Calibration"), drawn, element("figcaption", note))
+    return element(
+        "figure",
+        element("h3", linked("calibration", "Calibration")),
+        drawn,
+        element("figcaption", note),
+    )
 
 
 def _per_class(run: RunFacts) -> Html:
@@ -149,7 +155,8 @@ def _per_class(run: RunFacts) -> Html:
             (count if key == "documents" else decimals)(real(values.get(key))) for key in columns
         ]
         rows.append([name(title), *cells])
-    inner = table(["class", *(key.replace("f1", "F1") for key in columns)], rows, class_="scores")
+    heads = [linked("per-class", key.replace("f1", "F1")) for key in columns]
+    inner = table(["class", *heads], rows, class_="scores")
     if len(scores) <= _FEW:
         return inner
     return folded(f"Scores of {how_many(len(scores), 'class', 'classes')}", inner)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from laconic.report import figures, outcome, tables, views
+from laconic.report import comparison, figures, meanings, outcome, tables, views
 from laconic.report.facts import RunFacts, mapping, metrics_of, real, tasks_of
-from laconic.report.markup import Html, document, element
+from laconic.report.markup import Html, document, element, joined
 from laconic.report.numbers import count, duration, megabytes, score_of
 from laconic.show import how_many
 from laconic.tasks import Metric
 
 
-def page(runs: Sequence[RunFacts], title: str | None = None) -> str:
-    """Return the whole HTML document."""
+def page(runs: Sequence[RunFacts], title: str | None = None, by: str | None = None) -> str:
+    """Return the whole HTML document; `by` is the setting by which runs are compared first."""
     heading = title or _title(runs)
     sections = {
         "summary": ("Summary", tables.summary(runs)),
+        "by-setting": ("By setting", comparison.comparison(runs, by)),
         "views": ("Counting and reading", views.views(runs)),
         "curves": ("Training", _training(runs)),
         "outcome": ("What it gets right and wrong", outcome.outcomes(runs)),
@@ -30,12 +31,16 @@ def page(runs: Sequence[RunFacts], title: str | None = None) -> str:
         for key, (name, content) in sections.items()
         if content
     ]
+    tiles = _tiles(runs)
+    told = meanings.glossary(joined(tiles, *body), metrics_of(runs))
+    if told:
+        body.append(element("section", element("h2", "What the figures mean"), told, id="meanings"))
     header = element(
         "header",
         element("p", "Laconic · training report", class_="kicker"),
         element("h1", heading),
         element("p", _lead(runs), class_="lead"),
-        _tiles(runs),
+        tiles,
     )
     footer = element("footer", "Written by Laconic, which learns from grammar-compressed text.")
     return document(heading, header, element("main", *body), footer)
@@ -80,15 +85,19 @@ def _tiles(runs: Sequence[RunFacts]) -> Html:
     run = runs[0]
     tiles = [
         *(
-            (metric.words, score_of(metric)(run.score(metric.name)), _beside(metric, run))
+            (
+                meanings.of_metric(metric),
+                score_of(metric)(run.score(metric.name)),
+                _beside(metric, run),
+            )
             for metric in metrics_of(runs).values()
             if metric.reported
         ),
-        ("training", duration(run.seconds), _speed(run)),
-        ("peak memory", megabytes(run.peak_memory_mb), None),
+        (meanings.linked("time", "training"), duration(run.seconds), _speed(run)),
+        (meanings.linked("memory", "peak memory"), megabytes(run.peak_memory_mb), _reserved(run)),
     ]
     shown = [
-        element("div", element("dt", name), element("dd", value, element("small", note or "")))
+        element("div", element("dt", name), element("dd", value, element("small", note)))
         for name, value, note in tiles
         if value != "–"
     ]
@@ -100,9 +109,14 @@ def _beside(metric: Metric, run: RunFacts) -> str:
     return f"{other.words}: {score_of(other)(value)}" if other and value is not None else ""
 
 
-def _speed(run: RunFacts) -> str:
+def _speed(run: RunFacts) -> Html:
     speed = run.documents_per_second
-    return f"{count(speed)} documents/s" if speed is not None else ""
+    return meanings.linked("speed", f"{count(speed)} documents/s") if speed is not None else Html()
+
+
+def _reserved(run: RunFacts) -> Html:
+    held = run.reserved_memory_mb
+    return meanings.linked("reserved", f"{megabytes(held)} reserved") if held else Html()
 
 
 def _training(runs: Sequence[RunFacts]) -> Html:
@@ -112,9 +126,9 @@ def _training(runs: Sequence[RunFacts]) -> Html:
         for part in ("train", "valid")
         for run, colour in zip(runs, colours, strict=True)
     ]
-    panels = {}
+    panels: dict[str, Html] = {}
     if any(curve.points for curve in losses):
-        panels["Loss"] = figures.curves("loss", "Loss", losses)
+        panels[meanings.linked("loss", "Loss")] = figures.curves("loss", "Loss", losses)
     for metric in [task.leading()[0] for task in tasks_of(runs)]:
         name = f"{metric.words[:1].upper()}{metric.words[1:]} on held-out documents"
         scores = [
@@ -122,10 +136,12 @@ def _training(runs: Sequence[RunFacts]) -> Html:
             for run, colour in zip(runs, colours, strict=True)
         ]
         if any(curve.points for curve in scores):
-            panels[name] = figures.curves(metric.name.replace("_", "-"), name, scores)
+            held = meanings.linked("held-out", "held-out documents")
+            drawn = figures.curves(metric.name.replace("_", "-"), name, scores)
+            panels[joined(meanings.of_metric(metric, begins=True), " on ", held)] = drawn
     if not panels:
         return Html()
-    drawn = [element("div", element("h3", name), panel) for name, panel in panels.items()]
+    pair = [element("div", element("h3", name), panel) for name, panel in panels.items()]
     titles = [run.title for run in runs] if len(runs) > 1 else ["held-out documents"]
     legend = [
         element("li", element("i", style=f"--colour:{colour}"), element("span", title))
@@ -136,7 +152,7 @@ def _training(runs: Sequence[RunFacts]) -> Html:
     if any(run.best_epoch is not None for run in runs):
         legend.append(element("li", element("b"), "the epoch that was kept"))
     return element(
-        "figure", element("div", *drawn, class_="pair"), element("ul", *legend, class_="legend")
+        "figure", element("div", *pair, class_="pair"), element("ul", *legend, class_="legend")
     )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from laconic.report.facts import RunFacts, mapping, metrics_of, real
 from laconic.report.markup import Html, element, joined
+from laconic.report.meanings import linked, of_metric
 from laconic.report.numbers import count, decimals, duration, megabytes, percent, score_of, setting
 from laconic.show import how_many
 from laconic.tasks import Metric
@@ -68,32 +69,50 @@ def _cell(kind: str, content: str, scope: str | None = None) -> Html:
     return element(kind, content, scope=scope)
 
 
-class _Column(NamedTuple):
+class Column(NamedTuple):
+    """A figure that every run may have: its head, its value, and which of several is the best."""
+
     title: str
+    head: str
     value: Callable[[RunFacts], float | None]
     shown: Callable[[float | None], str]
     best: Callable[[list[float]], float] | None  # None: neither more nor less is better
 
 
-def _score(metric: Metric) -> _Column:
+def _score(metric: Metric) -> Column:
     best = min if metric.lower_is_better else max
-    return _Column(metric.words, lambda run: run.score(metric.name), score_of(metric), best)
+    value, head = (lambda run: run.score(metric.name)), of_metric(metric)
+    return Column(metric.words, head, value, score_of(metric), best)
+
+
+def _cost(
+    key: str,
+    title: str,
+    value: Callable[[RunFacts], float | None],
+    shown: Callable[[float | None], str],
+    best: Callable[[list[float]], float] | None,
+) -> Column:
+    return Column(title, linked(key, title), value, shown, best)
 
 
 _COSTS = (
-    _Column("time", lambda run: run.seconds, duration, min),
-    _Column("documents/s", lambda run: run.documents_per_second, count, max),
-    _Column("peak memory", lambda run: run.peak_memory_mb, megabytes, min),
-    _Column("sequence", lambda run: run.per_document("symbols"), count, None),
+    _cost("time", "time", lambda run: run.seconds, duration, min),
+    _cost("speed", "documents/s", lambda run: run.documents_per_second, count, max),
+    _cost("memory", "peak memory", lambda run: run.peak_memory_mb, megabytes, min),
+    _cost("reserved", "reserved", lambda run: run.reserved_memory_mb, megabytes, min),
+    _cost("sequence", "sequence", lambda run: run.per_document("symbols"), count, None),
 )
+
+
+def columns_of(runs: Sequence[RunFacts]) -> list[Column]:
+    """Return the figures that some of these runs have: scores, and what they cost."""
+    scores = [_score(metric) for metric in metrics_of(runs).values() if metric.reported]
+    return [each for each in (*scores, *_COSTS) if any(each.value(run) is not None for run in runs)]
 
 
 def summary(runs: Sequence[RunFacts]) -> Html:
     """Return a row per run; the best of each column stands out where there are several."""
-    scores = [_score(metric) for metric in metrics_of(runs).values() if metric.reported]
-    columns = [
-        each for each in (*scores, *_COSTS) if any(each.value(run) is not None for run in runs)
-    ]
+    columns = columns_of(runs)
     best = {column.title: _best(column, runs) for column in columns}
     rows = []
     for run in runs:
@@ -107,20 +126,15 @@ def summary(runs: Sequence[RunFacts]) -> Html:
     head = [
         "run",
         *(element("th", each, scope="col", class_="text") for each in ("codec", "composer")),
-        *(each.title for each in columns),
+        *(each.head for each in columns),
     ]
-    notes = [
-        "Scores are of documents held out from training."
-        if any(r.evaluation for r in runs)
-        else "",
-        "Sequence: mean symbols read per document." if columns[-1:] == [_COSTS[-1]] else "",
-    ]
-    note = " ".join(filter(None, notes))
-    under = element("p", note, class_="note") if note else Html()
+    held = linked("held-out", "documents held out")
+    note = element("p", "Scores are of ", held, " from training.", class_="note")
+    under = note if any(run.evaluation for run in runs) else Html()
     return joined(table(head, rows, class_="summary"), under)
 
 
-def _best(column: _Column, runs: Sequence[RunFacts]) -> str | None:
+def _best(column: Column, runs: Sequence[RunFacts]) -> str | None:
     """Return how the best value is shown; None where all runs show the same."""
     known = [value for run in runs if (value := column.value(run)) is not None]
     if column.best is None or len({column.shown(value) for value in known}) < 2:
@@ -132,11 +146,11 @@ def corpus(runs: Sequence[RunFacts]) -> Html:
     """Return how many documents of which classes there are and how well they compress."""
     lines: list[tuple[str, Callable[[RunFacts], float | None], Callable[[float | None], str]]] = [
         ("documents", lambda run: _statistic(run, "documents"), count),
-        ("held out", lambda run: _statistic(run, "validation"), count),
-        ("mean letters, n", lambda run: run.per_document("letters"), count),
-        ("mean sequence, n′", lambda run: run.per_document("symbols"), count),
-        ("mean rules", lambda run: run.per_document("rules"), count),
-        ("n / n′", _ratio, lambda value: decimals(value, 2)),
+        (linked("held-out", "held out"), lambda run: _statistic(run, "validation"), count),
+        (linked("letters", "mean letters, n"), lambda run: run.per_document("letters"), count),
+        (linked("sequence", "mean sequence, n′"), lambda run: run.per_document("symbols"), count),
+        (linked("rules", "mean rules"), lambda run: run.per_document("rules"), count),
+        (linked("sequence", "n / n′"), _ratio, lambda value: decimals(value, 2)),
     ]
     rows = [
         [title, *(shown(value(run)) for run in runs)]

@@ -7,8 +7,10 @@ from typing import Any
 
 from laconic.report.facts import RunFacts, mapping, metrics_of, real
 from laconic.report.markup import Html, element, joined
-from laconic.report.numbers import decimals, percent, score_of
-from laconic.report.tables import name, table
+from laconic.report.meanings import linked, of_metric
+from laconic.report.numbers import count, decimals, percent, score_of
+from laconic.report.tables import folded, gauge, name, table
+from laconic.show import how_many
 from laconic.tasks import Metric
 
 _NOTE = (
@@ -24,7 +26,7 @@ def views(runs: Sequence[RunFacts]) -> Html:
         told = mapping(run.metrics[-1].get("auto")) if run.metrics else {}
         if told:
             title = element("h3", name(run.title)) if len(runs) > 1 else Html()
-            parts.append(joined(title, _table(run, told)))
+            parts.append(joined(title, _table(run, told), _tried(mapping(told.get("counting")))))
     return joined(*parts, element("p", _NOTE, class_="note")) if parts else Html()
 
 
@@ -38,8 +40,29 @@ def _table(run: RunFacts, told: Mapping[str, Any]) -> Html:
         _row("reading", reading, share, shown, losses),
         _row("both", {"valid": run.evaluation}, None, shown, losses),
     ]
-    heads = ["view", "share", *(metric.words for metric in shown), "loss, calibrated", "what"]
-    return table(heads, rows if share is not None else rows[:2])
+    heads = [
+        "view",
+        linked("views", "share"),
+        "",
+        *map(of_metric, shown),
+        linked("calibrated", "loss, calibrated"),
+        element("th", "what", scope="col", class_="text"),
+    ]
+    return table(heads, rows if share is not None else rows[:2], class_="views")
+
+
+def _tried(counting: Mapping[str, Any]) -> Html:
+    """Return what else could have been counted, with the held-out loss that decided."""
+    tried = [
+        (loss, str(features))
+        for features, value in mapping(counting.get("tried")).items()
+        if (loss := real(value)) is not None
+    ]
+    rows = [[features, decimals(loss, 4)] for loss, features in sorted(tried)]
+    if len(rows) < 2:
+        return Html()
+    title = f"{count(len(rows))} ways to count were tried"
+    return folded(title, table(["features", linked("loss", "loss, held out")], rows))
 
 
 def _row(
@@ -51,6 +74,16 @@ def _row(
 ) -> list[Any]:
     valid = mapping(part.get("valid"))
     scores = [score_of(each)(real(valid.get(each.name))) for each in metrics]
-    what = str(part.get("features") or part.get("why") or "")
-    cells = [percent(share), *scores, decimals(real(losses.get(view)))]
-    return [view, *cells, element("td", what, class_="text")]
+    bar = element("td") if share is None else gauge(share)
+    cells = [percent(share), bar, *scores, decimals(real(losses.get(view)))]
+    return ["blend" if view == "both" else view, *cells, element("td", _what(part), class_="text")]
+
+
+def _what(part: Mapping[str, Any]) -> str:
+    """Return what a view is made of, or why there is none."""
+    documents = real(part.get("documents"))
+    told = [
+        str(part.get("features") or part.get("why") or ""),
+        "" if documents is None else "from " + how_many(round(documents), "document"),
+    ]
+    return ", ".join(filter(None, told))

@@ -55,10 +55,30 @@ class Classification(Task):
     name = "classification"
     aim, things, single = "Classification into", ("class", "classes"), True
     metrics = (
-        Metric("accuracy", "accuracy", lambda a: a.right.mean(), share=True, beside="majority"),
+        Metric(
+            "accuracy",
+            "accuracy",
+            lambda a: a.right.mean(),
+            share=True,
+            beside="majority",
+            meaning="The share of documents whose class was found. Compare it with that of the "
+            "largest class, which one gets by always giving that.",
+        ),
         Metric("majority", "largest class", lambda a: a.shares.max(), share=True, reported=False),
-        Metric("macro_f1", "macro-F1", _macro_f1),
-        Metric("mcc", "MCC", _mcc),
+        Metric(
+            "macro_f1",
+            "macro-F1",
+            _macro_f1,
+            meaning="The mean of each class's F1, so that rare classes count as much as frequent "
+            "ones. Far below the accuracy, it says that rare classes are missed.",
+        ),
+        Metric(
+            "mcc",
+            "MCC",
+            _mcc,
+            meaning="Matthews' correlation of true and predicted classes: 1 is perfect, 0 is as "
+            "good as chance, whatever the classes' shares.",
+        ),
         Metric("ece", "calibration error", _ece, lower_is_better=True, reported=False),
         Metric("loss", "loss", lambda a: -a.logs.mean(), lower_is_better=True, reported=False),
     )

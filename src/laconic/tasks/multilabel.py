@@ -42,9 +42,25 @@ class Multilabel(Task):
     name = "multilabel"
     aim, things = "Choice among", ("label", "labels")
     metrics = (
-        Metric("exact", "exact matches", lambda a: a.right.all(axis=1).mean(), share=True),
-        Metric("micro_f1", "micro-F1", _micro_f1),
-        Metric("macro_f1", "macro-F1", lambda a: np.mean([each["f1"] for each in a.per_class])),
+        Metric(
+            "exact",
+            "exact matches",
+            lambda a: a.right.all(axis=1).mean(),
+            share=True,
+            meaning="The share of documents all of whose labels were found, and no others.",
+        ),
+        Metric(
+            "micro_f1",
+            "micro-F1",
+            _micro_f1,
+            meaning="The F1 of all labels of all documents together: frequent labels count more.",
+        ),
+        Metric(
+            "macro_f1",
+            "macro-F1",
+            lambda a: np.mean([each["f1"] for each in a.per_class]),
+            meaning="The mean of each label's F1: rare labels count as much as frequent ones.",
+        ),
         Metric("loss", "loss", _loss, lower_is_better=True, reported=False),
     )
     headline = ("micro_f1",)

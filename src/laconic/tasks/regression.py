@@ -48,10 +48,34 @@ class Regression(Task):
     name = "regression"
     aim = "Prediction of a number"
     metrics = (
-        Metric("mae", "MAE", lambda a: np.abs(a.errors).mean(), lower_is_better=True),
-        Metric("rmse", "RMSE", lambda a: np.sqrt((a.errors**2).mean()), lower_is_better=True),
-        Metric("r2", "R²", _r2),
-        Metric("spearman", "Spearman", _spearman),
+        Metric(
+            "mae",
+            "MAE",
+            lambda a: np.abs(a.errors).mean(),
+            lower_is_better=True,
+            meaning="How far predictions are off in the mean, in the units of the labels.",
+        ),
+        Metric(
+            "rmse",
+            "RMSE",
+            lambda a: np.sqrt((a.errors**2).mean()),
+            lower_is_better=True,
+            meaning="As MAE, but large errors count more: the root of the mean square.",
+        ),
+        Metric(
+            "r2",
+            "R²",
+            _r2,
+            meaning="The share of the labels' variance that is explained: 1 is perfect, 0 is as "
+            "good as always giving the mean, and below that is worse.",
+        ),
+        Metric(
+            "spearman",
+            "Spearman",
+            _spearman,
+            meaning="Whether predictions are in the order of the labels: 1 if entirely, 0 if by "
+            "chance.",
+        ),
         Metric("loss", "loss", lambda a: a.squares.mean(), lower_is_better=True, reported=False),
     )
     headline = ("r2", "mae")

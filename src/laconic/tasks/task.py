@@ -40,6 +40,8 @@ class Metric:
     """Whether reports show it."""
     beside: str = ""
     """The name of a figure to compare it with."""
+    meaning: str = ""
+    """What it says, for reports: a sentence or two."""
 
     def spelled(self, value: float) -> str:
         """Return the words and the number.

@@ -21,7 +21,7 @@ from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.nn import GrammarModel
-from laconic.nn.memory import peak_memory_mb
+from laconic.nn.memory import memory_figures, peak_memory_mb
 from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for
 from laconic.training.blend import Blend, blended
@@ -94,7 +94,8 @@ def learn(
             for epoch in read.history[:-1] if read is not None else ():
                 recorder.add(epoch)
             recorder.keep(model)
-            recorder.finish(line)
+            line["seconds"] = time.perf_counter() - began
+            recorder.finish(line | memory_figures(accelerator.device))
         seconds, memory = time.perf_counter() - began, peak_memory_mb(accelerator.device)
         history, best = recorder.history, line["best_epoch"]
         return Trained(model.eval(), parts.task, history, best, seconds, memory)

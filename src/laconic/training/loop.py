@@ -17,7 +17,7 @@ from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
 from laconic.corpus import Corpus
 from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
-from laconic.nn.memory import enough_memory, peak_memory_mb
+from laconic.nn.memory import enough_memory, memory_figures, peak_memory_mb
 from laconic.tasks import Task, summary
 from laconic.training.checkpoint import Position
 from laconic.training.holdout import divide, targets_of
@@ -191,7 +191,7 @@ def train(
                 "learning_rate": rate,
                 "seconds": at.seconds + time.perf_counter() - started,
                 "documents_per_s": (at.documents - known) / trained_for,
-                "peak_memory_mb": peak_memory_mb(device),
+                **memory_figures(device),
                 "read_by": model.read_by,
             }
             at = _after_epoch(at, task, figures)
