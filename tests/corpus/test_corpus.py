@@ -7,6 +7,8 @@ import decimal
 import os
 import random
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -703,3 +705,16 @@ def test_a_part_is_a_row_group_whose_documents_are_read_alone(tmp_path: Path) ->
     assert last.labels == ["e", "f"]
     assert last.select([1])[0].text() == texts[5]
     assert last.about == corpus.about
+
+
+def test_labels_and_documents_are_read_without_pandas(tmp_path: Path) -> None:
+    labels = ["a", "b", None, "a"]
+    Corpus.from_documents(["ab", "cd", "ef", "gh"], labels).write(tmp_path / "c.parquet")
+    code = (
+        "import sys; from laconic.corpus import Corpus; "
+        "corpus = Corpus.open(sys.argv[1]); corpus.select([2, 0])[0]; "
+        "print(corpus.labels, 'pandas' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "c.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{labels} False\n"

@@ -23,6 +23,7 @@ from laconic.corpus.schema import (
     GRAMMAR_COLUMNS,
     About,
     CorpusError,
+    array_of,
     errors_in,
     grammars_from,
     shared_values,
@@ -296,12 +297,12 @@ class Corpus:
         wanted = row_numbers(wanted, len(self))
         tables, order = [], []
         for number, here, within in by_group(self._starts, wanted):
-            tables.append(self._pieces[number].load(None).take(within))
+            tables.append(self._pieces[number].load(None).take(array_of(within)))
             order.append(here)
         if not tables:
             return self._like_this(self.schema.empty_table())
         places = np.argsort(np.concatenate(order), kind="stable")
-        return self._like_this(pa.concat_tables(tables).take(places))
+        return self._like_this(pa.concat_tables(tables).take(array_of(places)))
 
     def batches(self, size: int) -> Iterator[Corpus]:
         """Yield the documents `size` at a time, as corpora in memory; one row group is held."""

@@ -227,7 +227,7 @@ def table_of(
     # In LZ78 and LZD the sequence counts the rules as they are made: nearly free as it is.
     packed = _core.pack(grammars.core, sort=about.codec.name == "repair")
     lengths = grammars.expanded_lengths if lengths is None else lengths
-    arrays: list[pa.Array] = [*lists_of(packed), _array(lengths)]
+    arrays: list[pa.Array] = [*lists_of(packed), array_of(lengths)]
     fields = list(GRAMMAR_COLUMNS)
     if columns is not None:
         check_columns(columns.schema)
@@ -252,12 +252,12 @@ def check_columns(fields: Iterable[pa.Field]) -> None:
 
 def lists_of(packed: _core.PackedGrammars) -> list[pa.Array]:
     """Return packed grammars as the columns letters, rules and sequence."""
-    sides = [_array(packed.left), _array(packed.right)]
+    sides = [array_of(packed.left), array_of(packed.right)]
     rules = pa.StructArray.from_arrays(sides, fields=list(_RULE))
     return [
-        _lists(packed.letter_offsets, _array(packed.letters), "letters"),
+        _lists(packed.letter_offsets, array_of(packed.letters), "letters"),
         _lists(packed.rule_offsets, rules, "rules"),
-        _lists(packed.sequence_offsets, _array(packed.sequence), "sequence"),
+        _lists(packed.sequence_offsets, array_of(packed.sequence), "sequence"),
     ]
 
 
@@ -297,11 +297,11 @@ def _lists(offsets: Int64s, values: pa.Array, name: str) -> pa.ListArray:
             f"{name} of one part exceed 2^31 - 1 symbols; use another codec or split the document"
         )
     kind = GRAMMAR_COLUMNS.field(name).type
-    return pa.ListArray.from_arrays(_array(offsets.astype(np.int32)), values, type=kind)
+    return pa.ListArray.from_arrays(array_of(offsets.astype(np.int32)), values, type=kind)
 
 
-def _array(values: Int32s | Int64s) -> pa.Array:
-    # As in arrays.arrow_integers: pa.array would import pandas.
+def array_of(values: Int32s | Int64s) -> pa.Array:
+    """Return integers as Arrow's, not copied; as in arrays.arrow_integers, without pandas."""
     kind = pa.int32() if values.dtype == np.int32 else pa.int64()
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
@@ -345,8 +345,10 @@ def shared_values(column: pa.Array) -> list[Any]:
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return list(column.to_pylist())
     coded = column.dictionary_encode()
-    values = [*coded.dictionary.to_pylist(), None]
-    return [values[place] for place in coded.indices.fill_null(len(values) - 1).to_numpy()]
+    values = coded.dictionary.to_pylist()
+    # Neither to_numpy nor fill_null: they import pandas, as in arrays.arrow_integers.
+    places = coded.indices.to_pylist() if column.null_count else arrow_integers(coded.indices)
+    return [None if place is None else values[place] for place in places]
 
 
 def _flat(table: pa.Table, name: str) -> tuple[pa.Array, Int64s]:
