@@ -275,6 +275,14 @@ def test_of_a_vast_document_a_part_is_shown(large: Server) -> None:
     assert "All of this is within" in far.text
 
 
+@pytest.mark.parametrize(("length", "end"), [(2000, 0), (3000, 0), (3001, 2000), (9000, 2000)])
+def test_a_few_last_lines_have_no_page_of_their_own(length: int, end: int) -> None:
+    explorer = Explorer(Library(Corpus.from_documents([f"{'word ' * length}"[:length]]), "x"))
+    page = explorer.reply("document", {"row": "0"}).body
+    assert (f"Letters 0 to {end:,} of {length:,}" in page) == bool(end)
+    assert ("Next letters" in page) == bool(end)
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_pages_in_a_browser(browser: Any, plain: Server, width: int) -> None:

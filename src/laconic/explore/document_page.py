@@ -47,6 +47,9 @@ def document_page(
 ) -> str:
     """Return the page of a document; `explanation` is what a run's model says, if there is one."""
     view = view._replace(first=max(0, min(view.first, entry.length - 1)))
+    rest = entry.length - view.first
+    if rest <= 1.5 * view.window:  # no page for a few last lines
+        view = view._replace(window=rest)
     corpus, problem = library.corpus, Html()
     under = _UNDER if corpus.rulebook is not None else ""
     shown = [Shown(entry.grammar, corpus.alphabet, "a", corpus.codec.name + under)]
