@@ -310,6 +310,7 @@ def test_raw_files_by_default_are_counted_and_read(
     assert "counting   accuracy" in told
     assert "reading    left out: 24 held-out documents cannot show if it helps" in told
     assert f"{out}: counting, accuracy" in told
+    assert f"laconic evaluate {out} test.csv" in told
     run = Run.open(out)
     assert (run.config.preset, run.config.model) == ("auto", "auto")
     # One place decides what is shared: estimators and `compress --rulebook auto` learn the same.

@@ -132,7 +132,8 @@ def train(
             )
         _leave_processes()
         if _main_process():
-            _say(out, trained, _write_report(out), as_json)
+            like = "".join(Path(inputs[0]).suffixes[-2:]) or ".parquet"
+            _say(out, trained, _write_report(out), as_json, f"test{like}")
 
 
 def _groups(data: Corpus, name: str) -> list[Any]:
@@ -171,7 +172,7 @@ def _write_report(out: Path) -> Path | None:
     return out / "report.html"
 
 
-def _say(out: Path, trained: Trained, report: Path | None, as_json: bool) -> None:
+def _say(out: Path, trained: Trained, report: Path | None, as_json: bool, test: str) -> None:
     done = trained.history[-1]
     if as_json:
         figures = {
@@ -199,7 +200,7 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool) -> Non
     print(f"  model      {out / 'model'}")
     if report:
         print(f"  report     {report}")
-    print(f"  evaluate   laconic evaluate {shlex.quote(str(out))} test.parquet")
+    print(f"  evaluate   laconic evaluate {shlex.quote(str(out))} {test}")
     print(f"  predict    laconic predict {shlex.quote(str(out))} new.csv -o predictions.csv")
 
 
