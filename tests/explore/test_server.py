@@ -362,7 +362,7 @@ def test_a_search_is_typed_and_a_document_opened(
     found = wait.until(lambda _: browser.execute_script(CELLS, ".documents mark"))
     assert word.lower() in {each.lower() for each in found}
     browser.find_element("css selector", ".documents a").click()
-    wait.until(lambda _: browser.execute_script(CELLS, "h1")[0].startswith("Document "))
+    wait.until(lambda _: browser.title.startswith("Document "))
     assert browser.get_log("browser") == []
 
 
