@@ -42,7 +42,6 @@ class Family:
     name: str
     methods: tuple[str, ...]
     ours: bool = True
-    gpu: bool = True
 
 
 FAMILIES = (
@@ -63,9 +62,10 @@ FAMILIES = (
         "linear model of n-grams (scikit-learn)",
         ("rival_words", "rival_chars", "rival_kmers", "rival_linear"),
         ours=False,
-        gpu=False,
     ),
+    Family("fastText", ("rival_fasttext",), ours=False),
 )
+LINEAR = next(family for family in FAMILIES if "rival_words" in family.methods)
 
 
 @dataclass
@@ -223,11 +223,10 @@ def winners(evidence: Evidence, kinds: Iterable[Kind]) -> list[str]:
 
 def _seconds(evidence: Evidence, kind: Kind) -> str:
     """Return how long the linear models take, from the fastest to the slowest, all of it."""
-    linear = FAMILIES[-1]
     found = [
         mean(row["seconds"] for row in rows)
         for name in kind.sets
-        for method in linear.methods
+        for method in LINEAR.methods
         if (rows := evidence.all[0].of(name, method))
     ]
     return f"{min(found):,.0f}–{max(found):,.0f}" if found else MISSING

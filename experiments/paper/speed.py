@@ -44,7 +44,6 @@ METHODS = (
     ),
     "grc-lz78",
     "grc-deflate",
-    "grc-repair+auto",
     "bpe",
     "char_cnn",
 )

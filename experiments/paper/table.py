@@ -45,7 +45,8 @@ NAMES = {
     "rival_words": "words 1–2, TF-IDF, logistic regression",
     "rival_chars": "characters 1–5, TF-IDF, logistic regression",
     "rival_kmers": "3–5-mers, ridge",
-    "rival_gzip": "gzip, 3 nearest neighbours (1,000 train, 200 test)",
+    "rival_fasttext": "fastText, words 1–2 (DNA: 6-mers 1–2)",
+    "rival_gzip": "gzip, 3 nearest neighbours, top-1 (1,000 train, 200 test)",
 }
 MISSING = "–"
 

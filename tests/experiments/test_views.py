@@ -130,7 +130,12 @@ def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) 
 def test_the_linear_rival_learns_from_grammars() -> None:
     [views], [plain] = groups_of("views_dna"), groups_of("dna")
     assert list(rivals_of(views, "dna")) == ["rival_linear"]
-    assert list(rivals_of(plain, "dna")) == ["rival_chars", "rival_kmers", "rival_gzip"]
+    assert list(rivals_of(plain, "dna")) == [
+        "rival_chars",
+        "rival_kmers",
+        "rival_fasttext",
+        "rival_gzip",
+    ]
     found = run_rival("bacteria", "rival_linear", 0, replace(views, longest=300))
     assert found["test"]["accuracy"] > 0.5  # four species
     assert found["config"]["letters"] == 10
@@ -148,12 +153,14 @@ def test_speeds_are_measured_once_and_only_of_known_sets(
     assert [(p["set"], p["method"]) for p in before["points"]] == [("kjv", m) for m in METHODS]
     assert all(p["documents_per_s"] > 0 and p["batches"] == 2 for p in before["points"])
     assert all(p["passes"] == 1 for p in before["points"])
-    plain, *others = before["points"]
-    assert plain["letters"] == plain["sequence"]
-    assert all(p["sequence"] < p["letters"] == plain["letters"] for p in others)
-    assert {p["sequence"] for p in others if p["method"].startswith("grc_ngrams")} == {
-        p["sequence"] for p in others if p["method"].startswith("grc-")
-    }
+    of = {point["method"]: point for point in before["points"]}
+    plain = of["characters"]
+    assert of["char_cnn"]["sequence"] == plain["letters"] == plain["sequence"]
+    assert of["bpe"]["sequence"] == of["bpe"]["letters"] < plain["letters"]  # tokens
+    grammars = [point for name, point in of.items() if "-" in name]
+    assert all(p["sequence"] < p["letters"] == plain["letters"] for p in grammars)
+    for codec in ("repair", "lzd"):
+        assert of[f"grc_ngrams-{codec}"]["sequence"] == of[f"grc-{codec}"]["sequence"]
     measure_speed(*given)
     assert read(tmp_path / "results/speed.json") == before
     with pytest.raises(ConfigError, match="no group has the set 'imdb'"):

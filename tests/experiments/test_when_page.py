@@ -10,9 +10,18 @@ from typing import Any
 import pytest
 
 from experiments.paper.results import add_rows, saw_no_test, write
-from experiments.when_page import FAMILIES, FOLDER, FOLDERS, PAGE, Evidence, Kind, advice, page
+from experiments.when_page import (
+    FAMILIES,
+    FOLDER,
+    FOLDERS,
+    LINEAR,
+    PAGE,
+    Evidence,
+    Kind,
+    advice,
+    page,
+)
 
-LINEAR = FAMILIES[-1]
 IMDB = Kind("reviews", ["imdb"])
 
 
