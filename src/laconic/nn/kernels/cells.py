@@ -191,7 +191,7 @@ FUSED: dict[type[nn.Module], FusedCell] = {GRC: GRCCell(), DualGRU: DualGRUCell(
 def module(device: int, size: int) -> Module:
     """Return the kernels for states of a size, compiled if need be; raises CudaError."""
     with torch.cuda.device(device):
-        return Module(_SOURCE, {"SIZE": size})
+        return Module({"SIZE": size}, _SOURCE)
 
 
 def _on_gpu(pairs: Tensor) -> bool:

@@ -34,15 +34,16 @@ def missing(device: torch.device) -> str | None:
 
 
 class Module:
-    """The kernels of a source on the present device; launched on its present stream.
+    """The kernels of sources, put together, on the present device; launched on its present stream.
 
     Nothing waits for the device, and a first use within a CUDA graph's capture is no harm.
     """
 
-    def __init__(self, source: Path, defines: Mapping[str, int]) -> None:
+    def __init__(self, defines: Mapping[str, int], *sources: Path) -> None:
         self._functions: dict[tuple[str, int], ctypes.c_void_p] = {}
         self._module, self._device = ctypes.c_void_p(), torch.cuda.current_device()
-        code = compiled(source.read_text("utf-8"), defines, torch.cuda.get_device_capability())
+        text = "".join(source.read_text("utf-8") for source in sources)
+        code = compiled(text, defines, torch.cuda.get_device_capability())
         with _relaxed():
             _check(_driver().cuModuleLoadData(ctypes.byref(self._module), code))
 

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from laconic.nn.kernels.cuda import CudaError, Module, missing
 
 WIDEST = 256
-_SOURCE = Path(__file__).with_name("recurrent.cu")
+_PTX, _SOURCE = (Path(__file__).with_name(f"{name}.cu") for name in ("ptx", "recurrent"))
 _CAPABILITY = (9, 0)  # of GPUs that have clusters of blocks
 _DOCUMENTS = 16  # of a cluster
 _AHEAD = 4  # steps whose inputs are on their way
@@ -193,4 +193,4 @@ def blocks_of(width: int, clusters: int, processors: int) -> int:
 
 @cache
 def _module(device: int, width: int, blocks: int, gru: bool) -> Module:
-    return Module(_SOURCE, {"WIDTH": width, "BLOCKS": blocks, "GRU": int(gru)})
+    return Module({"WIDTH": width, "BLOCKS": blocks, "GRU": int(gru)}, _PTX, _SOURCE)
