@@ -41,9 +41,10 @@ COMPOSERS = ("dual_gru", "grc")
 MORE_COMPOSERS = ("mlp", "tree_lstm", "linear_recurrence")
 MORE_SEQUENCE_MODELS = ("gru", "rnn", "transformer", "cnn")
 LARGE = 1024
-MOST_ROUNDS = 3
+MOST_ROUNDS = 5
 PEER = "peer"
 BESIDE = ("yelp", "dna")  # where there is time for the peer and other ways, on a GPU
+ALL = "yelp_all"  # of which large batches are compared with the peer's, which are not
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,11 @@ def measure(row: Row, data: Data, ways: list[str], seconds: float, device: torch
             results[way] = {"error": "out of memory"}
             continue
         contestants[way] = entry
-        results[way] = {"collate_ms": made_in, "peak_mib": peak / 2**20 if data.cuda else None}
+        results[way] = {
+            "collate_ms": made_in,
+            "peak_mib": peak / 2**20 if data.cuda else None,
+            "reserved_mib": entry.reserved / 2**20 if data.cuda else None,
+        }
         if peer:
             fitting = int(seconds / rounds / step)
             entry.count = max(2 if row.codec != "none" else 1, min(len(batches), fitting))
@@ -146,7 +151,7 @@ def rows_of(arguments: argparse.Namespace) -> Iterator[Row]:
     for name, codec in product(arguments.shapes, arguments.codecs):
         for composer in arguments.composers:
             yield Row(name, codec, composer, "lstm", arguments.batch)
-            if name == "yelp_all" and not arguments.quick and arguments.device == "cuda":
+            if name == ALL and not arguments.quick and arguments.device == "cuda":
                 yield Row(name, codec, composer, "lstm", LARGE)
         if arguments.all:
             for composer in MORE_COMPOSERS:
@@ -197,6 +202,7 @@ def ratios(measured: dict[Row, Figures]) -> list[Figures]:
                     compare(f"{row}: {way}, {row.codec} / none", results, way, theirs, way)
                 if same and other.codec == row.codec and row.batch == LARGE != other.batch:
                     compare(f"{row}: {way}, {LARGE} / {other.batch}", results, way, theirs, way)
+                    compare(f"{row}: {way} / peer at {other.batch}", results, way, theirs, PEER)
     return made
 
 
@@ -211,7 +217,12 @@ def line_of(name: str, found: Figures) -> str:
         return f"{name:46}  {found['error']}"
     cells = [speed({"x": found}, "x", phase) for phase in PHASES]
     cells[1:1] = [found["train"]["ms_mean"], found["train"]["ms_median"]]
-    cells += [found["infer"]["ms_mean"], found["peak_mib"], found["collate_ms"]]
+    cells += [
+        found["infer"]["ms_mean"],
+        found["peak_mib"],
+        found.get("reserved_mib"),
+        found["collate_ms"],
+    ]
     told = f"{name:46}" + "".join(cell(value) for value in cells)
     if parts := found.get("shares"):
         of = {
@@ -224,7 +235,16 @@ def line_of(name: str, found: Figures) -> str:
 
 def print_tables(measured: dict[Row, Figures], compared: list[Figures]) -> None:
     """Print one line per contestant, then the ratios."""
-    heads = ("docs/s", "ms mean", "ms median", "infer d/s", "infer ms", "peak MiB", "collate ms")
+    heads = (
+        "docs/s",
+        "ms mean",
+        "ms median",
+        "infer d/s",
+        "infer ms",
+        "peak MiB",
+        "reserved",
+        "collate ms",
+    )
     print(f"\n{'':46}" + "".join(f"{head:>12}" for head in heads) + "   alone, of a step")
     for row, results in measured.items():
         for way, found in results.items():
@@ -292,7 +312,8 @@ def main() -> None:
         beside = row.composer in COMPOSERS and row.sequence_model == "lstm"
         ways = [*arguments.ways, *([PEER] if beside and not arguments.no_peer else [])]
         if cuda and row.shape not in BESIDE:
-            ways = ways[:1]
+            peers = row.shape == ALL and row.batch != LARGE and row.codec != "none"
+            ways = ways[:1] + ways[-1:] * (peers and ways[-1] == PEER)
         seconds = arguments.seconds / (2 if row.batch == LARGE else 1)
         measured[row] = measure(row, held[1], ways, seconds, device)
         gc.collect()

@@ -21,8 +21,8 @@ it: random batches, packed sequences, rules of each document apart, autograd. `n
 characters: a codec without rules, under the same sampler and code. Ours come in batches of documents of similar length,
 at most 1.4 times the symbols of an average batch, so that batches of long documents have fewer of them: this is why they
 need no more memory than the peer's, whose random batches mix long and short. Memory is what a step has allocated at its
-peak, above the model and the optimizer. CUDA graphs were captured before the rounds that are timed; what their pools
-keep reserved between steps is not in the figure.
+peak, above the model and the optimizer; what is reserved, which graphs and caches keep from step to step, includes these. CUDA graphs
+were captured before the rounds that are timed.
 """
 
 
@@ -46,14 +46,14 @@ def share(found: Figures, part: str) -> str:
 def table(rows: list[Figures]) -> list[str]:
     """One line per row and way."""
     lines = [
-        "| documents | codec | composer | batch, at most | on average | | documents/s | ms per step | predict/s | peak MiB | composer | Bi-LSTM | collate ms |",
-        "|---|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| documents | codec | composer | batch, at most | on average | | documents/s | ms per step | predict/s | peak MiB | reserved | composer | Bi-LSTM | collate ms |",
+        "|---|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:
         for way, found in row["results"].items():
             if "error" in found:
                 continue
-            peak = "" if found["peak_mib"] is None else f"{found['peak_mib']:,.0f}"
+            memory = [found.get(name) for name in ("peak_mib", "reserved_mib")]
             cells = [
                 row["shape"],
                 CODECS[row["codec"]],
@@ -64,7 +64,7 @@ def table(rows: list[Figures]) -> list[str]:
                 f"{speed(row['results'], way):,.0f}",
                 f"{found['train']['ms_mean']:,.1f}",
                 f"{speed(row['results'], way, 'infer'):,.0f}",
-                peak,
+                *("" if each is None else f"{each:,.0f}" for each in memory),
                 share(found, "composer"),
                 share(found, "sequence_model"),
                 f"{found['collate_ms']:.1f}",
@@ -94,6 +94,9 @@ def findings(rows: list[Figures]) -> list[str]:
         small = speed(by.get((shape, codec, composer, 126), {}), way)
         if ours and small and batch == 1024:
             lines.append(f"- {title}: {ours / small:.2f} × the documents/s of batch 126.")
+        peer = speed(by.get((shape, codec, composer, 126), {}), "peer")
+        if ours and peer and batch == 1024:
+            lines.append(f"- {title}: **{ours / peer:.1f} ×** the documents/s of the peer at 126.")
     return lines
 
 
@@ -129,7 +132,11 @@ def recurrent(path: Path, figures: Figures) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(results: list[tuple[Path, Figures]], layer: tuple[Path, Figures]) -> str:
+def page(
+    results: list[tuple[Path, Figures]],
+    layer: tuple[Path, Figures],
+    kernels: tuple[Path, Figures],
+) -> str:
     """Return docs/model_speed.md."""
     parts = [INTRODUCTION, "![Documents per second](model_speed.svg)\n"]
     for path, figures in results:
@@ -145,6 +152,15 @@ def page(results: list[tuple[Path, Figures]], layer: tuple[Path, Figures]) -> st
         rows = figures["model"]["rows"]
         parts.append("\n".join(findings(rows)) + "\n")
         parts.append("\n".join(table(rows)) + "\n")
+    path, figures = kernels
+    about, rows = figures["about"], figures["with_kernels"]["rows"]
+    parts += [
+        "## Time steps and levels by kernels of our own\n",
+        f"`{path.name}`: `{about['command']}`, {about['machine']}, {about['date']}, torch {about['versions']['torch']}.\n",
+        about["note"] + "\n",
+        "\n".join(findings(rows)) + "\n",
+        "\n".join(table(rows)) + "\n",
+    ]
     return "\n".join([*parts, recurrent(*layer)])
 
 
@@ -155,10 +171,14 @@ def picture(rows: list[Figures]) -> str:
     for codec, title in {"none": "characters", "repair": "Re-Pair", "lzd": "LZD"}.items():
         for row in rows:
             if (row["shape"], row["codec"], row["composer"]) == ("yelp", codec, "dual_gru"):
-                of = {way: speed(row["results"], way) or 0.0 for way in colours}
-                groups[title] = [Bar(v, f"{v:,.0f}", colours[way]) for way, v in of.items()]
+                of = {way: speed(row["results"], way) for way in colours}
+                groups[title] = [Bar(v, f"{v:,.0f}", colours[way]) for way, v in of.items() if v]
     return bars(
         "Documents per second in training: Yelp reviews, Dual-GRU, an H200",
         groups,
-        {colour: WAYS[way] for way, colour in colours.items()},
+        {
+            c: WAYS[w]
+            for w, c in colours.items()
+            if any(b.colour == c for g in groups.values() for b in g)
+        },
     )

@@ -235,7 +235,9 @@ def main() -> None:
         "docs/zip.md": between_marks(
             "docs/zip.md", {MARKS: zipped_report.section(*newest("zipped"))}
         ),
-        "docs/model_speed.md": model_report.page(models, newest("recurrent")),
+        "docs/model_speed.md": model_report.page(
+            models, newest("recurrent"), newest("with_kernels")
+        ),
         "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),
     }
     write_pages({ROOT / name: text for name, text in wanted.items()}, check)

@@ -94,7 +94,11 @@ class Contestant:
         self, model: torch.nn.Module, way: str, batches: list[Any], device: torch.device
     ) -> None:
         self.device, self.batches = device, batches
-        self._before = torch.cuda.memory_allocated() if device.type == "cuda" else 0
+        self._before = self._reserved_before = self.reserved = 0
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+            self._before = torch.cuda.memory_allocated()
+            self._reserved_before = torch.cuda.memory_reserved()
         self.model = model.to(device)
         self.optimizer = Adam(model.parameters(), lr=1e-3, fused=device.type == "cuda")
         self._train, self._infer = WAYS[way](model, self.optimizer)
@@ -130,6 +134,8 @@ class Contestant:
             taken.append(one_pass(self.train, [batch], self.device).seconds)
             if sum(taken) > seconds:
                 break
+        if self.device.type == "cuda":
+            self.reserved = torch.cuda.memory_reserved() - self._reserved_before
         return statistics.mean(taken), max(0, peak - self._before - state)
 
     def round(self, phase: Phase, number: int) -> None:
