@@ -89,6 +89,26 @@ def test_reading_validates_on_the_documents_that_the_blend_rests_on(device: str)
     assert divide(corpus(300), None, None, reading).rows.tolist() == parts.rows.tolist()
 
 
+def test_of_few_letters_long_runs_are_counted() -> None:
+    rng = np.random.default_rng(3)
+    texts, labels = [], []
+    for label in rng.integers(0, 2, 500).tolist():
+        letters = "".join(rng.choice(list("ACGT"), 120))
+        place = int(rng.integers(0, 110))
+        # Only the longest tells the classes apart: its halves are in documents of both.
+        long, other = ("ACGTTGCAAC", "TTGACCATGA") if label else ("ACGTTCCATGA"[:10], "TTGACGCAAC")
+        texts.append(letters[:place] + long + letters[place:] + other)
+        labels.append("one" if label else "two")
+    data = Corpus.from_documents(texts, labels, alphabet="dna")
+    told = learn(data, resolve("auto", READER | {"minutes": 0.01})).history[-1]["auto"]["counting"]
+    assert "n-grams of 1–10 letters, log counts" in told["tried"]
+    assert told["features"] == min(told["tried"], key=told["tried"].__getitem__)
+    texts = ["a text of many letters, ever so many", "and others, quite unlike it"] * 100
+    text = Corpus.from_documents(texts, ["one", "two"] * 100)
+    told = learn(text, resolve("auto", READER | {"minutes": 0.01})).history[-1]["auto"]["counting"]
+    assert not any("10 letters" in name for name in told["tried"])
+
+
 def test_of_many_documents_no_more_are_held_out_than_can_tell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
