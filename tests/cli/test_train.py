@@ -7,7 +7,9 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import kill_training
@@ -20,8 +22,11 @@ from laconic import Corpus, samples
 from laconic.cli import app
 from laconic.errors import InputError
 from laconic.rulebook import Rulebook
+from laconic.tasks import Classification
+from laconic.training.progress import Progress
 from laconic.training.run import Run
 
+train_command: Any = import_module("laconic.cli.train")
 SMALL = ["--embedding-size", "8", "--width", "8", "--epochs", "2", "--batch-size", "16"]
 READS = ["--model", "sequence", *SMALL]
 
@@ -204,6 +209,35 @@ def test_two_processes_are_as_good_as_one(folder: Path, tmp_path: Path, kind: st
     for a, b in zip(mine[:-1], theirs[:-1], strict=True):
         assert b["train_loss"] == pytest.approx(a["train_loss"], abs=1e-6)
         assert b["valid_loss"] == pytest.approx(a["valid_loss"], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_two_processes_count_read_and_blend(tmp_path: Path) -> None:
+    """By default settings, in so many minutes: processes agree on when these are over."""
+    texts = [f"{'ab' if k % 2 else 'cd'} {k} " * 3 for k in range(300)]
+    Corpus.from_documents(texts, [k % 2 for k in range(300)]).write(tmp_path / "c.parquet")
+    two = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "laconic"]
+    words = ["train", tmp_path / "c.parquet", "-o", tmp_path / "run", "--minutes", "0.02"]
+    done = run(*two, *words, *SMALL[:-1], "4")
+    for word in ("counting   ", "reading    ", "blend      "):
+        assert done.stdout.count(word) >= 1
+    assert done.stdout.count("epoch  train loss") == 1
+    made = Run.open(tmp_path / "run")
+    assert made.finished
+    assert made.metrics()[-1]["valid"]["accuracy"] == 1
+
+
+def test_the_time_to_go_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, lines = [0.0], list[str]()
+    monkeypatch.setattr(train_command.time, "monotonic", lambda: clock[0])
+    bar = SimpleNamespace(show=lambda *_: None, print=lines.append)
+    shown = train_command._Shown(bar, Classification.metrics[0])
+    for step in range(1, 21):
+        shown(Progress(1, 10, step, 1000, 0.5, 0.1))
+        clock[0] += 1
+    assert len(lines) == 1
+    assert lines[0].startswith("about 167 min to go, if all epochs are needed")
+    assert torch.cuda.is_available() or "there is no GPU here" in lines[0]
 
 
 @pytest.mark.parametrize("kind", ["ngram", "both"])

@@ -195,6 +195,31 @@ def test_threads_are_chosen_and_left_as_they_were(monkeypatch: pytest.MonkeyPatc
     assert torch.get_num_threads() == before
 
 
+def test_minutes_end_reading(tmp_path: Path) -> None:
+    """Also epochs that were asked for, in the middle of one; what was read until then counts."""
+    config = resolve("auto", READER | {"epochs": 10_000, "minutes": 0.01})
+    found = learn(corpus(300), config, tmp_path / "run")
+    assert 1 <= len(found.history) - 1 < 10_000
+    assert Run.open(tmp_path / "run" / "reading").finished
+
+
+def test_streamed_documents_give_the_same(tmp_path: Path) -> None:
+    corpus(200).write(tmp_path / "c.parquet")
+    data, models = Corpus.open(tmp_path / "c.parquet"), []
+    for stream in (True, False):
+        config = resolve("auto", READER | {"stream": stream, "epochs": 1})
+        models.append(learn(data, config).model.state_dict())
+    assert all(torch.equal(models[0][name], models[1][name]) for name in models[1])
+
+
+def test_settings_without_effect_are_told() -> None:
+    config, said = resolve("auto", {"ngrams": 3, "view_loss": 0.5, "device": "cpu"}), list[str]()
+    learn(corpus(40), config, say=said.append)
+    assert said[0].startswith("settings   ngrams, view_loss: without effect")
+    with pytest.warns(UserWarning, match="ngrams, view_loss: without effect"):
+        learn(corpus(40), config)
+
+
 def test_documents_that_validate_apart_do_not_train() -> None:
     data = corpus(200)
     found = learn(data, resolve("auto", READER | {"epochs": 1}), valid=data)

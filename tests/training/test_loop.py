@@ -117,6 +117,16 @@ def test_resumed_is_as_if_nothing_had_been(
     assert same(again, whole)
 
 
+def test_the_clock_ends_it_within_an_epoch(corpus: Corpus, tmp_path: Path) -> None:
+    """What was learned until then is validated and kept, and the run is whole."""
+    found = train(corpus, TINY, tmp_path / "run", until=0.0)
+    assert [line["step"] for line in found.history[:-1]] == [1]
+    assert found.best_epoch == 1
+    assert Run.open(tmp_path / "run").finished
+    assert found.history[-1]["valid"]["documents"] > 0
+    assert len(train(corpus, TINY, until=math.inf).history) == TINY.epochs + 1
+
+
 def test_accumulated_and_resumed(corpus: Corpus, tmp_path: Path) -> None:
     config = replace(TINY, accumulate=2, checkpoint_minutes=0.0, optimizer="adamw", workers=1)
     config = replace(config, documents_per_epoch=50, weight_decay=0.1)

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import field, fields, make_dataclass
 from pathlib import Path
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from laconic.tasks import Metric, Task
     from laconic.training.loop import Trained
     from laconic.training.progress import Progress
+
+
+_SOON = 5  # seconds, after which the time can be told
+_LONG = 10  # minutes, for which people had better not wait
+_CURE = ": there is no GPU here; --preset fast or fewer --epochs take less"
 
 
 def _flags() -> type[Any]:
@@ -213,17 +219,40 @@ class _Shown:
 
     def __init__(self, bar: Bar, metric: Metric) -> None:
         self._bar, self._metric, self._begun = bar, metric, False
+        self._first: tuple[float, int] | None = None
+        self._told = False
 
     def __call__(self, at: Progress) -> None:
         loss = "" if at.loss is None else f"loss {at.loss:.4f}"
-        what = f"epoch {at.epoch} of {at.epochs}" if at.epoch else "reading documents"
-        self._bar.show(what, at.step, at.steps, loss)
+        if not at.epoch:
+            self._bar.show("reading documents", at.step, at.steps, loss)
+            return
+        # All epochs are one bar, so that it tells when the last one will be done.
+        done, total = (at.epoch - 1) * at.steps + at.step, at.epochs * at.steps
+        self._bar.show(f"epoch {at.epoch} of {at.epochs}", done, total, loss)
+        self._tell_time(done, total)
         if at.line is not None:
             if not self._begun:
                 name = self._metric.words
                 self._bar.print(f"epoch  train loss  valid loss  {name:>9}  docs/s  seconds")
                 self._begun = True
             self._bar.print(_row(at.line, self._metric.name))
+
+    def _tell_time(self, done: int, total: int) -> None:
+        """Tell once, after the first seconds, how long it will take, if that is long."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now, done
+        began, before = self._first
+        if self._told or now - began < _SOON or done == before:
+            return
+        self._told = True
+        minutes = (now - began) / (done - before) * (total - done) / 60
+        if minutes > 1:
+            import torch
+
+            cure = "" if torch.cuda.is_available() or minutes < _LONG else _CURE
+            self._bar.print(f"about {minutes:,.0f} min to go, if all epochs are needed{cure}")
 
 
 def _row(line: dict[str, Any], metric: str) -> str:

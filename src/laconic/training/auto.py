@@ -7,6 +7,7 @@ their last layers, so that whatever takes a model takes this one.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,12 +34,14 @@ from laconic.training.progress import Progress
 from laconic.training.recorder import Recorder
 from laconic.training.run import READING, Run
 from laconic.training.settings import TrainingConfig
-from laconic.training.sizing import Sized, sized_reading
+from laconic.training.sizing import Sized, deadline, sized_reading
 from laconic.training.streaming import with_stream
 from laconic.training.threads import threads_as_before, use_few_threads
 from laconic.training.validation import forward_pass
 
 Say = Callable[[str], None]
+_COUNTING = ("ngrams", "phrases", "shared_ngrams", "ngram_buckets", "ngram_counts")
+_UNUSED = (*_COUNTING, "ngram_dropout", "view_loss")
 _MOST_HELD_OUT = 2_500  # documents, that tell losses apart well enough: all others may train
 
 
@@ -77,6 +80,7 @@ def learn(
     parts = divide(source, valid, task, config, groups=groups)
     _check_settings(config, parts)
     with threads_as_before(), Recorder(folder, config, accelerator) as recorder:
+        _tell_unused(config, say)
         work = _Work(parts, config, accelerator, say or (lambda line: None), refit=valid is None)
         counting = work.count(weights)
         optimizer = new_optimizer(config, counting.model)
@@ -89,7 +93,7 @@ def learn(
             size, read = work.size(began, inner if resume else None), None
             if size.config is not None:
                 given |= {"task": parts.task, "resume": resume, "progress": progress}
-                read = train(source, size.config, inner, **given)
+                read = train(source, size.config, inner, until=size.until, **given)
             model, line = work.blend(counting, read, size)
             for epoch in read.history[:-1] if read is not None else ():
                 recorder.add(epoch)
@@ -106,6 +110,21 @@ def _check_settings(config: TrainingConfig, parts: Divided) -> None:
     size, task = parts.training.grammars.alphabet_size, parts.task
     with torch.device("meta"):
         GrammarModel(replace(config, model="sequence").model_config(size, task.outputs, task.name))
+
+
+def _tell_unused(config: TrainingConfig, say: Say | None) -> None:
+    """Tell which settings that were chosen do nothing here."""
+    chosen = [name for name in _UNUSED if getattr(config, name) != getattr(TrainingConfig, name)]
+    if not chosen:
+        return
+    told = (
+        f"{', '.join(chosen)}: without effect, since held-out documents choose what is counted; "
+        'use model "ngram" or "both"'
+    )
+    if say is None:
+        warnings.warn(told, UserWarning, stacklevel=2)
+    else:
+        say(f"settings   {told}")
 
 
 @dataclass(frozen=True)
@@ -149,7 +168,8 @@ class _Work:
     def size(self, began: float, before: Path | None) -> Sized:
         """Decide what to read with, and for how long; as before, if there is such a run."""
         if before is not None and (before / "config.json").exists():
-            return Sized(Run.open(before).config, "")
+            until = deadline(self.config, self.accelerator, began)
+            return Sized(Run.open(before).config, "", until)
         size = sized_reading(self.parts, self.config, self.accelerator, began)
         self.say(f"reading    {size.why}")
         return size
@@ -178,7 +198,7 @@ class _Work:
             blend = blended(task, counting.held_out, said, targets)
             model = together(counting.model, read.model, blend)
             outputs = blend.counting * counting.held_out + blend.reading * said
-            line["best_epoch"] = read.best_epoch
+            line["best_epoch"] = read.best_epoch if blend.share else 0
             told["reading"] |= {
                 "epochs": len(read.history) - 1,
                 "share": blend.share,
@@ -232,8 +252,7 @@ def together(counting: GrammarModel, reading: GrammarModel, blend: Blend) -> Gra
     A view whose factor is 0 is left out. The models given are not changed.
     """
     counts, reads = counting.config, reading.config
-    names = ("ngrams", "phrases", "shared_ngrams", "ngram_buckets", "ngram_counts", "ngram_rows")
-    counted = {name: getattr(counts, name) for name in names}
+    counted = {name: getattr(counts, name) for name in (*_COUNTING, "ngram_rows")}
     if not blend.reading:
         config = counts
     elif not blend.counting:

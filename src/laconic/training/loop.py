@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from accelerate import Accelerator
 
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
 from laconic.corpus import Corpus
@@ -36,6 +37,7 @@ with needs("training", "train"):
     from laconic.training.validation import forward_pass, validate
 
 _CHECK_EVERY = 50  # steps after which a GPU is asked for its losses
+_AGREE_EVERY = 10  # steps after which processes agree on whether time is up
 _CURE = (
     '(accumulate = 2 keeps the size of steps) or use precision = "bf16"; '
     "the last checkpoint is whole"
@@ -68,6 +70,7 @@ def train(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     notes: Mapping[str, Any] | None = None,
+    until: float | None = None,
 ) -> Trained:
     """Train a model on a corpus, or on a dataset whose numbers `task` explains.
 
@@ -75,9 +78,11 @@ def train(
     [N]) are those of the source's documents; of `groups` [N], none both trains and validates. With
     `folder`, a run is written there (laconic.training.run), to which `notes` are added; `resume`
     goes on with it. `progress` is called after every step and epoch, and before, while documents
-    are read; it may raise to stop. In several processes (torchrun), each calls this; the gradient
-    is that of the mean loss over the documents of all. On the CPU, the same arguments and number of
-    threads give the same weights, also after interruptions. Torch's random state is left as it was.
+    are read; it may raise to stop. `until`, of time.perf_counter(), ends the epoch in which it
+    comes with the next step, and the training with it. In several processes (torchrun), each calls
+    this; the gradient is that of the mean loss over the documents of all. On the CPU, the same
+    arguments and number of threads give the same weights, also after interruptions. Torch's random
+    state is left as it was.
 
     Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
@@ -154,8 +159,9 @@ def train(
         if recorder.finished:
             recorder.restore_best(model)
             return _finished(recorder, model, task, began, device)
+        late = False
         for epoch in range(at.epoch, config.epochs):
-            if _out_of_patience(config, at):
+            if late or _out_of_patience(config, at):
                 break
             sampler.set_epoch(epoch, start=at.batch)
             steps = -(-len(sampler) // config.accumulate)
@@ -179,6 +185,8 @@ def train(
                 if progress:
                     done = -(-at.batch // config.accumulate)
                     progress(Progress(epoch + 1, config.epochs, done, steps, losses.mean, rate))
+                if late := until is not None and _time_is_up(until, at.step, accelerator):
+                    break
             at = losses.settled(at, at.seconds)
             trained_for = time.perf_counter() - started
             figures = figures_of(epoch + 1)
@@ -232,6 +240,17 @@ def _finished(
     best = recorder.history[-1]["best_epoch"]
     seconds = time.perf_counter() - began
     return Trained(model.eval(), task, recorder.history, best, seconds, peak_memory_mb(device))
+
+
+def _time_is_up(until: float, step: int, accelerator: Accelerator) -> bool:
+    """Return whether it is later, to any of the processes: all stop after the same step."""
+    late = time.perf_counter() > until
+    if accelerator.num_processes == 1:
+        return late
+    if step % _AGREE_EVERY:
+        return False
+    vote = torch.tensor([float(late)], device=accelerator.device)
+    return bool(accelerator.reduce(vote, "sum").item())
 
 
 def _fewer(wanted: int | None, there: int) -> int | None:

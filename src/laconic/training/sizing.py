@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from accelerate import Accelerator
@@ -25,10 +25,12 @@ _EPOCHS = 30  # and never more than so many
 
 
 class Sized(NamedTuple):
-    """The settings to read with, None for not at all, and why."""
+    """The settings to read with, None for not at all, and why; and when to stop, if ever."""
 
     config: TrainingConfig | None
     why: str
+    until: float | None = None
+    """Of time.perf_counter()."""
 
 
 def sized_reading(
@@ -65,22 +67,31 @@ def sized_reading(
     if unhurried or "epochs" in chosen:
         if not (unhurried or gpu) and threads_are_free():
             _speed(parts, reading)
-        return Sized(replace(reading, epochs=epochs), f"{told}, {how_many(epochs, 'epoch')}")
-    speed = _speed(parts, reading)
-    left = 60 * (config.minutes or _MINUTES) - (time.perf_counter() - began)
-    possible = int(_SPARE * left * speed / documents)
+        why = f"{told}, {how_many(epochs, 'epoch')}"
+        return Sized(replace(reading, epochs=epochs), why, deadline(config, accelerator, began))
+    speed, until = _speed(parts, reading), cast(float, deadline(config, accelerator, began))
+    some = int(_SPARE * (until - time.perf_counter()) * speed)
     rate = f"{speed:,.0f} documents a second"
-    if possible >= 1:
+    cure = "" if gpu else "; a GPU reads some hundred times as many"
+    if (possible := some // documents) >= 1:
+        cure = cure if possible < epochs else ""
         epochs = min(epochs, possible)
-        return Sized(
-            replace(reading, epochs=epochs), f"{told}, {how_many(epochs, 'epoch')}: {rate}"
-        )
-    some = int(_SPARE * left * speed)
+        rate += f", about {epochs * documents / speed:,.0f} s{cure}"
+        why = f"{told}, {how_many(epochs, 'epoch')}: {rate}"
+        return Sized(replace(reading, epochs=epochs), why, until)
     if some < _FEWEST_STEPS * reading.batch_size:
-        cure = "" if gpu else "; a GPU reads some hundred times as many"
         return Sized(None, f"left out: {rate} are too few to learn from in time (--minutes){cure}")
     part = replace(reading, epochs=1, documents_per_epoch=some)
-    return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}")
+    return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}{cure}", until)
+
+
+def deadline(config: TrainingConfig, accelerator: Accelerator, began: float) -> float | None:
+    """Return when reading has to stop: the minutes given, or on a CPU ours, if no epochs are."""
+    minutes = config.minutes
+    free = accelerator.device.type == "cpu" and accelerator.num_processes == 1
+    if minutes is None and free and config.epochs == TrainingConfig.epochs:
+        minutes = _MINUTES
+    return None if minutes is None else began + 60 * minutes
 
 
 def _speed(parts: Divided, config: TrainingConfig) -> float:
