@@ -302,11 +302,17 @@ def test_what_is_killed_can_go_on() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds ranks in /proc")
 def test_a_killed_rank_can_go_on() -> None:
-    """As `python tools/kill_training.py --processes 2`; this seed kills once, in the middle."""
+    """As `python tools/kill_training.py --processes 2`; these seeds kill in the middle.
+
+    One that ran sooner than those it was timed by has ended before; then another seed tries.
+    """
     settings: dict[str, Any] = {"documents": 60, "epochs": 2, "minutes": ("0",)}
-    report = kill_training.campaign(times=1, seed=14, processes=2, **settings)
-    assert not report.findings, str(report)
-    assert sum(report.counts[f"killed rank {rank}"] for rank in (0, 1)) == 1
+    for seed in (14, 15, 16):
+        report = kill_training.campaign(times=1, seed=seed, processes=2, **settings)
+        assert not report.findings, str(report)
+        if report.counts["killed rank 0"] + report.counts["killed rank 1"]:
+            return
+    pytest.fail("every training ended before it could be killed")
 
 
 def test_findings_are_reported(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
