@@ -46,7 +46,7 @@ layers: $(VENV)/installed-dev
 core-test: $(VENV)/created
 	$(BIN)/cmake -S . -B build/core-test -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	  -DLACONIC_BINDINGS=OFF -DLACONIC_TESTS=ON > /dev/null
-	$(BIN)/cmake --build build/core-test
+	MAKEFLAGS= $(BIN)/cmake --build build/core-test
 	$(BIN)/ctest --test-dir build/core-test --output-on-failure -j 2
 
 python-test: $(VENV)/installed-dev
