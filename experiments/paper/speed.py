@@ -39,13 +39,15 @@ METHODS = (
     "characters",
     *(
         f"{composer}-{codec}"
-        for composer in ("mlp", "dual_gru", "grc", IN_PLACE)
+        for composer in ("mlp", "dual_gru", "grc")
         for codec in ("repair", "lzd")
     ),
     "grc-lz78",
     "grc-deflate",
     "bpe",
     "char_cnn",
+    f"{IN_PLACE}-repair",
+    f"{IN_PLACE}-lzd",
 )
 
 

@@ -100,7 +100,7 @@ def test_the_wheel_holds_laconic_and_licences(wheel: Path) -> None:
     sources = {
         path.relative_to(ROOT / "src").as_posix()
         for path in (ROOT / "src").rglob("*")
-        if path.suffix in {".py", ".pyi", ".typed", ".css", ".cu", ".md", ".xz"}
+        if path.suffix in {".py", ".pyi", ".typed", ".css", ".cu", ".js", ".md", ".xz"}
     }
     assert package == {core, *sources, "laconic/py.typed"}
     licences = ["LICENSE", "licenses/nanobind.txt", "licenses/robin_map.txt"]
