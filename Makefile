@@ -49,9 +49,8 @@ core-test: $(VENV)/created
 	MAKEFLAGS= $(BIN)/cmake --build build/core-test
 	$(BIN)/ctest --test-dir build/core-test --output-on-failure -j 2
 
-# Many tests wait for others (processes, browsers, servers): three at a time keep two processors busy.
 python-test: $(VENV)/installed-dev
-	$(BIN)/pytest -n 3 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 quick-test: $(VENV)/installed-dev
 	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not engine and not browser" \

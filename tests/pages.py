@@ -74,7 +74,13 @@ def opened(browser: Any, url: str, width: int) -> None:
     screen = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     browser.get_log("performance")
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.execute_script("window.isBefore = true")
     browser.get(url)
+    # A busy machine has answered here while the page before was still shown.
+    there = "return !window.isBefore && document.readyState === 'complete'"
+    WebDriverWait(browser, 30).until(lambda b: b.execute_script(there) or "#" in url)
 
 
 CELLS = "return [...document.querySelectorAll(arguments[0])].map(each => each.innerText.trim())"
