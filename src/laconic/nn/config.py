@@ -66,7 +66,7 @@ class ModelSettings:
     direction: Literal["forward", "backward", "both"] = setting(
         "both", "Which way the sequence model reads."
     )
-    dropout: float = setting(0.5, "On the pooled vector and between layers.", 0, below=1)
+    dropout: float = setting(0.2, "On the pooled vector and between layers.", 0, below=1)
     symbol_dropout: float = setting(
         0.0, "Share of the symbols that are read as nothing while training.", 0, below=1
     )
