@@ -16,6 +16,7 @@ from laconic.nn import pretrained
 from laconic.nn.bag import NgramBag
 from laconic.nn.composers import Composer, compose_with_own, make_composer
 from laconic.nn.config import ModelConfig, ModelError
+from laconic.nn.few_rows import few_rows
 from laconic.nn.kernels import levels as fused_levels
 from laconic.nn.kernels.cells import FUSED
 from laconic.nn.levels import compose_levels
@@ -230,7 +231,9 @@ class GrammarModel(nn.Module, ModelHubMixin):
     def _more_inputs(self, batch: Batch) -> Tensor | None:
         more = None
         if self.length_embedding is not None:
-            more = self.length_embedding(batch.node_lengths.clamp(max=_LENGTHS - 1))
+            more = few_rows(
+                self.length_embedding.weight, batch.node_lengths.clamp(max=_LENGTHS - 1)
+            )
         if self.identity_embedding is not None:
             identity = self.identity_embedding(batch.node_hashes % self.config.identity_buckets)
             more = identity if more is None else more + identity
