@@ -120,7 +120,8 @@ def _trial(
         codec = changed[1]
     elif changed:
         settings[changed[0]] = changed[1]
-    settings |= {name: one.trial[name] for name in ("holdout", "epochs")}
+    if settings.get("model") != "auto":  # which holds out and reads as it likes: see trial
+        settings |= {name: one.trial[name] for name in ("holdout", "epochs")}
     config = resolve(None, settings)
     name = value_name(one.preset, *(changed or ()))
     method = Method(name, codec, config.composer, config.sequence_model, config.model)

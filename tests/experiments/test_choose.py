@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,11 @@ from experiments.paper.results import (
     read,
     rows_in,
 )
+from laconic.corpus import Corpus
 from laconic.estimator import GrammarClassifier
 from laconic.rulebook import Rulebook
+from laconic.training.auto import learn
+from laconic.training.loop import Trained
 from laconic.training.presets import PRESETS
 from laconic.training.settings import ConfigError, TrainingConfig
 
@@ -129,6 +133,24 @@ def test_a_trial_with_and_without_a_rulebook(tmp_path: Path) -> None:
         assert all(0 <= accuracy <= 1 for accuracy in each["epochs"]["valid_accuracy"])
         assert each["config"]["seed"] == 0
         assert each["about"]["commit"]
+
+
+def test_of_automatic_training_documents_tell_that_it_never_saw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = list[int]()
+
+    def watched(source: Corpus, *given: Any, **more: Any) -> Trained:
+        seen.append(len(source))
+        return learn(source, *given, **more)
+
+    monkeypatch.setattr("experiments.choices.training.learn", watched)
+    source = training_corpus("kjv", "none+50", 60, tmp_path)
+    config = TrainingConfig(model="auto", epochs=1, embedding_size=4, width=4, device="cpu")
+    found = trial(source, config)
+    assert 0.6 * len(source) < seen[0] < 0.8 * len(source) == 0.8 * found["documents"]
+    assert 0 < found["held_out"]["accuracy"] <= 1
+    assert found["held_out"]["loss"] > 0
 
 
 def test_one_setting_at_a_time_is_changed(space: Path) -> None:

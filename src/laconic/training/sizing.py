@@ -22,6 +22,7 @@ _PROBE = 96  # documents that tell how fast reading is
 _SPARE = 0.85  # of the time is for steps: the rest validates
 _DOCUMENTS = 80_000  # times read, at least: small sets get more epochs than the preset has
 _EPOCHS = 30  # and never more than so many
+_AGAIN_ON = ("cuda", "mps")  # kinds of devices on which reading twice takes little time
 
 
 class Sized(NamedTuple):
@@ -31,6 +32,8 @@ class Sized(NamedTuple):
     why: str
     until: float | None = None
     """Of time.perf_counter()."""
+    again: bool = False
+    """Whether to read again in the end, from all documents."""
 
 
 def sized_reading(
@@ -67,10 +70,11 @@ def sized_reading(
     if unhurried or "epochs" in chosen:
         if not (unhurried or gpu) and threads_are_free():
             _speed(parts, reading)
-        why = f"{told}, {how_many(epochs, 'epoch')}"
-        return Sized(replace(reading, epochs=epochs), why, deadline(config, accelerator, began))
-    speed, until = _speed(parts, reading), cast(float, deadline(config, accelerator, began))
-    some = int(_SPARE * (until - time.perf_counter()) * speed)
+        why, until = f"{told}, {how_many(epochs, 'epoch')}", deadline(config, accelerator, began)
+        again = reads_again(config, accelerator, until)
+        return Sized(replace(reading, epochs=epochs), why, until, again)
+    speed, late = _speed(parts, reading), cast(float, deadline(config, accelerator, began))
+    some = int(_SPARE * (late - time.perf_counter()) * speed)
     rate = f"{speed:,.0f} documents a second"
     cure = "" if gpu else "; a GPU reads some hundred times as many"
     if (possible := some // documents) >= 1:
@@ -78,11 +82,11 @@ def sized_reading(
         epochs = min(epochs, possible)
         rate += f", about {epochs * documents / speed:,.0f} s{cure}"
         why = f"{told}, {how_many(epochs, 'epoch')}: {rate}"
-        return Sized(replace(reading, epochs=epochs), why, until)
+        return Sized(replace(reading, epochs=epochs), why, late)
     if some < _FEWEST_STEPS * reading.batch_size:
         return Sized(None, f"left out: {rate} are too few to learn from in time (--minutes){cure}")
     part = replace(reading, epochs=1, documents_per_epoch=some)
-    return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}{cure}", until)
+    return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}{cure}", late)
 
 
 def deadline(config: TrainingConfig, accelerator: Accelerator, began: float) -> float | None:
@@ -92,6 +96,11 @@ def deadline(config: TrainingConfig, accelerator: Accelerator, began: float) -> 
     if minutes is None and free and config.epochs == TrainingConfig.epochs:
         minutes = _MINUTES
     return None if minutes is None else began + 60 * minutes
+
+
+def reads_again(config: TrainingConfig, accelerator: Accelerator, until: float | None) -> bool:
+    """Return whether there is time to read once more in the end, from all documents."""
+    return config.refit and until is None and accelerator.device.type in _AGAIN_ON
 
 
 def _speed(parts: Divided, config: TrainingConfig) -> float:
