@@ -32,7 +32,7 @@ def describe(gpu: bool = True) -> dict[str, object]:
         "data": "LACONIC_DATA" if os.environ.get("LACONIC_DATA") else "bundled samples",
         "machine": f"{f'{on}, ' if on else ''}{model}, {processors()} processors, "
         f"{platform.system()} {platform.machine()}",
-        "machine_name": "-".join(short).lower(),
+        "machine_name": re.sub(r"\(r\)|\(tm\)", "", "-".join(short).lower()),
         "versions": {
             "python": platform.python_version(),
             **{name: number for name in packages if (number := _version(name))},

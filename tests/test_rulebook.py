@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,6 +30,23 @@ OPTIONS = st.fixed_dictionaries(
 )
 NO_RULES = np.zeros((0, 2), np.int32)
 TEXTS = st.lists(st.text("ab. \n", max_size=30), max_size=8)
+# Peak memory of learning, in bytes a byte of text, measured in a process of its own.
+LEARN_ALONE = r"""
+import re
+from pathlib import Path
+from laconic import Rulebook, samples
+
+def used(name):
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(rf"{name}:\s+(\d+) kB", status)[1])
+
+texts = samples.load("kjv").train.documents * 6
+Rulebook.learn(texts[:50], 64, boundary="none")
+Path("/proc/self/clear_refs").write_text("5")
+before = used("VmRSS")
+Rulebook.learn(texts, 100, boundary="none", threads=1)
+print((used("VmHWM") - before) / sum(map(len, texts)))
+"""
 
 
 def laid(documents: list[list[int]], dtype: Any = np.uint8) -> tuple[Any, Any]:
@@ -187,6 +206,13 @@ def test_no_rule_crosses_words_unless_it_may() -> None:
     for boundary in ("none", "phrases"):
         short = Rulebook.learn(documents, 50, boundary=boundary, max_expansion=4)
         assert 3 <= int(short.expanded_lengths.max()) <= 4
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="tells of Linux's memory")
+def test_learning_across_words_holds_text_as_bytes() -> None:
+    command = [sys.executable, "-c", LEARN_ALONE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 19  # 17; as 32-bit symbols, the text alone would add 4
 
 
 def test_small_alphabets_get_few_rules() -> None:

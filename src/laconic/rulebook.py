@@ -154,8 +154,9 @@ class Rulebook:
             made = learned(symbols, offsets, made, within=True)
         within = len(made)
         if boundary != "words":
-            parsed = cls(alphabet, made)._parse(symbols, offsets, threads)
-            made = np.concatenate([made, learned(*parsed, made, within=False)])
+            if within:  # else the text is as it was, and bytes take a quarter of symbols' memory
+                symbols, offsets = cls(alphabet, made)._parse(symbols, offsets, threads)
+            made = np.concatenate([made, learned(symbols, offsets, made, within=False)])
         return cls(alphabet, made, within, len(kept))
 
     def __len__(self) -> int:
