@@ -19,6 +19,7 @@ from benchmarks import (
     model_report,
     ngrams_report,
     readers_report,
+    rulebook_report,
     stream_report,
     zipped_report,
 )
@@ -231,6 +232,9 @@ def main() -> None:
                 stream_report.MARKS: stream_report.section(*newest("stream")),
                 cluster_report.MARKS: cluster_report.section(*newest("cluster")),
             },
+        ),
+        "docs/sharing_rules.md": between_marks(
+            "docs/sharing_rules.md", {MARKS: rulebook_report.section(*newest("rulebook"))}
         ),
         "docs/zip.md": between_marks(
             "docs/zip.md", {MARKS: zipped_report.section(*newest("zipped"))}

@@ -6,18 +6,20 @@ Data come from the folder that LACONIC_DATA names, else from the bundled samples
     python -m benchmarks.rulebook --keep      # to benchmarks/results
     python -m benchmarks.rulebook --quick     # a smoke run on little data
 
-Within words both learn as many rules from the same documents, on as many threads, in turns. Across
-words only we can; speed and peak memory are those of a process of its own (--across RULES).
+All learn as many rules from the same documents, on as many threads, in turns. Only we can learn
+across words; speed and peak memory are those of a process of its own (--across RULES).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import statistics
 import tempfile
 import time
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +31,14 @@ from benchmarks.command import Figures, alone, keep, options, output
 from benchmarks.data import load_or_sample
 from benchmarks.machine import describe, processors
 from laconic import Corpus, Rulebook
+from laconic.rulebook import Boundary
 
-RULES, ROUNDS = 4096, 3
+RULES, ROUNDS = 4096, 5
+BOUNDARIES: dict[str, Boundary] = {
+    "Laconic, within words": "words",
+    "Laconic, half of them within words (default)": "phrases",
+}
+RIVAL = "tokenizers"
 
 
 def timed(work: Callable[..., Any], *given: Any, **more: Any) -> tuple[float, Any]:
@@ -59,27 +67,27 @@ def speed(texts: list[str], rules: int, rounds: int) -> Figures:
     """Learning and parsing in turns; seconds of each round, and symbols that are left."""
     threads = processors()
     os.environ |= {"RAYON_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}
-    rows: Figures = {"laconic": {}, "tokenizers": {}}
+    rows: dict[str, Figures] = {}
 
-    def note(name: str, what: str, value: object) -> None:
-        rows[name].setdefault(what, []).append(value)
+    def note(name: str, learn: Callable[[], Any], parse: Callable[[Any], int]) -> None:
+        row = rows.setdefault(name, {"learn": [], "parse": []})
+        seconds, found = timed(learn)
+        row["learn"].append(seconds)
+        seconds, row["symbols"] = timed(parse, found)
+        row["parse"].append(seconds)
 
     for _ in range(rounds):
-        seconds, book = timed(Rulebook.learn, texts, rules, threads=threads)
-        note("laconic", "learn", seconds)
-        seconds, tokenizer = timed(train_tokenizer, texts, rules)
-        note("tokenizers", "learn", seconds)
-        seconds, (symbols, _) = timed(book.parse, texts, threads=threads)
-        note("laconic", "parse", seconds)
-        seconds, encoded = timed(tokenizer.encode_batch, texts)
-        note("tokenizers", "parse", seconds)
-        rows["laconic"]["symbols"] = len(symbols)
-        rows["tokenizers"]["symbols"] = sum(map(len, encoded))
-    ratios = {
-        f"{what}: times as fast": min(rows["tokenizers"][what]) / min(rows["laconic"][what])
-        for what in ("learn", "parse")
-    }
-    return rows | ratios | {"threads": threads, "bytes": sum(len(text.encode()) for text in texts)}
+        for name, boundary in BOUNDARIES.items():
+            learn = partial(Rulebook.learn, texts, rules, boundary=boundary, threads=threads)
+            note(name, learn, lambda book: len(book.parse(texts, threads=threads)[0]))
+        train = partial(train_tokenizer, texts, rules)
+        note(RIVAL, train, lambda found: sum(map(len, found.encode_batch(texts))))
+    for row in rows.values():
+        for what in ("learn", "parse"):
+            turns = zip(rows[RIVAL][what], row[what], strict=True)
+            row[f"{what}_ratio"] = statistics.median(rival / ours for rival, ours in turns)
+    size = sum(len(text.encode()) for text in texts)
+    return {"rows": rows, "threads": threads, "documents": len(texts), "bytes": size}
 
 
 def across(texts: list[str], rules: int) -> Figures:
@@ -104,11 +112,10 @@ def on_disk(train: list[str], test: list[str], rules: int) -> Figures:
     data = [text.encode() for text in test]
     figures: Figures = {
         "gzip -6": sum(len(zlib.compress(each, 6)) + 12 for each in data),
-        "dictionary": len(dictionary.as_bytes()),
     }
     for level in (3, 19):
         coder = zstandard.ZstdCompressor(level=level, dict_data=dictionary)
-        total = sum(len(coder.compress(each)) for each in data) + figures["dictionary"]
+        total = sum(len(coder.compress(each)) for each in data) + len(dictionary.as_bytes())
         figures[f"zstd -{level}, dictionary"] = total
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "corpus.parquet")
@@ -117,7 +124,8 @@ def on_disk(train: list[str], test: list[str], rules: int) -> Figures:
             for compact in (False, True):
                 corpus.write(path, compact=compact)
                 figures[f"{name}{', compact' * compact}"] = path.stat().st_size
-    return {name: total / len(test) for name, total in figures.items()}
+    each = {name: total / len(test) for name, total in figures.items()}
+    return {"documents": len(test), "bytes": sum(map(len, data)) / len(test), "rows": each}
 
 
 def main() -> None:
@@ -133,17 +141,17 @@ def main() -> None:
         return
     about = describe(gpu=False)
     quick = ["--quick"] if given.quick else []
-    figures: Figures = {
-        "about": about,
+    found: Figures = {
         "data": name,
         "rules": rules,
-        "within words": speed(texts, rules, 1 if given.quick else ROUNDS),
-        "across words": alone("rulebook", "--across", str(rules), *quick),
-        "bytes per document": on_disk(texts, test.documents[: most // 5], rules),
+        "load": os.getloadavg()[0],
+        "speed": speed(texts, rules, 1 if given.quick else ROUNDS),
+        "across": alone("rulebook", "--across", str(rules), *quick),
+        "sizes": on_disk(texts, test.documents[: most // 5], rules),
     }
     path = output(given, about, "rulebook-{machine_name}-{date}.json")
-    keep(path, figures)
-    print(json.dumps({key: each for key, each in figures.items() if key != "about"}, indent=1))
+    keep(path, {"about": about, "rulebook": found})
+    print(json.dumps(found, indent=1))
     print(f"wrote {path}; Laconic {laconic.__version__}")
 
 
