@@ -32,6 +32,19 @@ DNA = {
     "H3K36me3": 34_880,
     "H3K79me3": 28_837,
 }
+# And in the parts of them that lie in dna/: train, test.
+DNA_PARTS = {
+    "H3": (2_688, 1_497),
+    "H4": (2_649, 1_461),
+    "H3K9ac": (4_988, 2_779),
+    "H3K14ac": (5_987, 3_305),
+    "H4ac": (6_113, 3_410),
+    "H3K4me1": (5_692, 3_168),
+    "H3K4me2": (5_560, 3_069),
+    "H3K4me3": (6_619, 3_680),
+    "H3K36me3": (6_280, 3_488),
+    "H3K79me3": (5_198, 2_884),
+}
 # Zhang, Zhao and LeCun 2015, Table 3: train, test, classes.
 ZHANG = {
     "ag_news": (120_000, 7_600, 4),
@@ -120,7 +133,10 @@ def _datasets() -> dict[str, Dataset]:
         "yelp_polarity_part": in_folder("text/yelp_polarity_part", "text", 2, 9_035, 3_800),
         "sogou_pinyin": in_folder("text/sogou_pinyin", "text", 10, 2_400, 600),
         "adfa_ld": in_folder("logs/adfa_ld", "traces", 7, 4_761, 1_190),
-        **{name: Dataset("dna", "dna", 2, partial(tabbed, f"dna/{name}")) for name in DNA},
+        **{
+            name: Dataset("dna", "dna", 2, partial(tabbed, f"dna/{name}"), *sizes)
+            for name, sizes in DNA_PARTS.items()
+        },
         "bacteria": Dataset("dna", "dna", 4, partial(_bundled, "bacteria")),
         "kjv": Dataset("text", "zhang", 6, partial(_bundled, "kjv")),
     }

@@ -23,7 +23,8 @@ from pathlib import Path
 
 from benchmarks.layouts import DataError
 from experiments.paper.grid import ROWS, Row, chosen, groups, rows
-from experiments.paper.results import RESULTS, add_rows, find_row, rows_in
+from experiments.paper.protocol import done
+from experiments.paper.results import RESULTS, add_rows, rows_in
 from laconic.threads import processors
 from laconic.training.settings import ConfigError
 
@@ -153,9 +154,9 @@ def _rows(given: argparse.Namespace, found: list[Row]) -> None:
     else:
         tally: Counter[str] = Counter()
         for row in found:
-            done = find_row(given.results, *row.key) is not None
-            tally["done" if done else "left"] += 1
-            print(f"{row.stage}  {'done' if done else '    '}  {row}")
+            there = done(given.results, row) is not None
+            tally["done" if there else "left"] += 1
+            print(f"{row.stage}  {'done' if there else '    '}  {row}")
         print(", ".join(f"{count} {name}" for name, count in tally.items()))
 
 

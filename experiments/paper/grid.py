@@ -48,6 +48,7 @@ _KEYS = {
     "preset",
     "longest",
     "few",
+    "sized",
     "bpe_vocabulary",
     "settings",
     "only",
@@ -72,6 +73,7 @@ _TOLD = {
     "width": "width",
     "precision": "precision",
     "holdout": "share held out",
+    "patience": "epochs without improvement, at most",
     "ngrams": "letters of the longest n-grams that are counted",
     "ngram_buckets": "buckets of those",
     "phrases": "symbols of the longest phrases that are counted",
@@ -151,9 +153,10 @@ class Method:
 class Group:
     """Data sets with one protocol: a preset, often the paper's, and `settings` that depart from it.
 
-    `few` training documents, at random, are taken instead of all. `only` are more settings for some
-    sets, `local` for methods that are local. `longest` cuts documents there; `bpe_vocabulary` is
-    for the method bpe only; `notes` are departures that no setting shows.
+    `few` training documents, at random, are taken instead of all. If it is `sized`, small sets get
+    more epochs than the preset has, by the rule of automatic training. `only` are more settings for
+    some sets, `local` for methods that are local. `longest` cuts documents there; `bpe_vocabulary`
+    is for the method bpe only; `notes` are departures that no setting shows.
     """
 
     name: str
@@ -164,6 +167,7 @@ class Group:
     methods: tuple[tuple[int, tuple[str, ...], tuple[int, ...]], ...]
     longest: int | None = None
     few: int | None = None
+    sized: bool = False
     bpe_vocabulary: int = 4_000
     notes: tuple[str, ...] = ()
     only: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -177,7 +181,20 @@ class Group:
 
     def settings_of(self, dataset: str) -> dict[str, Any]:
         """Return the settings that depart from the preset, for one set."""
-        return {**self.settings, **self.only.get(dataset, {})}
+        given = {**self.settings, **self.only.get(dataset, {})}
+        return given | self._enough(dataset, given) if self.sized else given
+
+    def _enough(self, dataset: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the epochs, and the patience, that a set of that size needs."""
+        from laconic.training.sizing import enough_epochs, enough_patience  # torch is heavy
+
+        every = DATASETS[dataset].train
+        if every is None:
+            raise ConfigError(f"sized: nobody knows how many documents of {dataset} train")
+        config = resolve(self.preset, given)
+        documents = round((1 - config.holdout) * min(every, self.few or every))
+        epochs = enough_epochs(documents, config.epochs)
+        return {"epochs": epochs, "patience": enough_patience(epochs)}
 
     def local_of(self, method: Method) -> dict[str, Any]:
         """Return settings of n-grams in place; ConfigError if it needs them and there are none."""
@@ -297,6 +314,7 @@ def _group(path: Path) -> Group:
         methods=tuple(methods),
         longest=given.get("longest"),
         few=given.get("few"),
+        sized=bool(given.get("sized", False)),
         bpe_vocabulary=int(given.get("bpe_vocabulary", 4_000)),
         notes=tuple(map(str, given.get("notes", ()))),
         only=cast(dict[str, dict[str, Any]], given.get("only", {})),

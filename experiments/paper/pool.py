@@ -24,6 +24,7 @@ import torch
 from experiments.paper.corpora import CACHE, corpora, symbols
 from experiments.paper.grid import Row
 from experiments.paper.memory import Needs, free_mb
+from experiments.paper.protocol import done
 from experiments.paper.results import RESULTS, find_row
 from experiments.paper.training import LEFT, Runs, in_words, run_row
 from laconic.errors import OutOfMemoryError
@@ -50,21 +51,21 @@ def run_in_processes(
     room: float | None = None,
     run: Runs = run_row,
 ) -> list[Row]:
-    """Run the rows that have no result yet in so many processes; return those that were left.
+    """Run the rows that have no result of their protocol yet; return those that were left.
 
-    As training.run_rows, and beside that: among rows of one stage and seed the longest start first,
-    as many at a time as fit into `room` MB of the GPU (by default what is free), by what
-    memory.Needs knows of them; all processes have ended `stop_after` seconds from now, whatever
-    they were doing. A row that finds too little memory all the same, or whose process dies, is
-    tried again alone, when all others are done. What fails alone is left. `run` is a module's own
-    function, for processes to find.
+    As training.run_rows, in so many processes, and beside that: among rows of one stage and seed
+    the longest start first, as many at a time as fit into `room` MB of the GPU (by default what is
+    free), by what memory.Needs knows of them; all processes have ended `stop_after` seconds from
+    now, whatever they were doing. A row that finds too little memory all the same, or whose process
+    dies, is tried again alone, when all others are done. What fails alone is left. `run` is a
+    module's own function, for processes to find.
     """
     began = time.perf_counter()
 
     def say(text: str) -> None:
         print(f"{time.perf_counter() - began:7.1f} s  {text}", file=sys.stderr, flush=True)
 
-    missing = [row for row in rows if find_row(results, *row.key) is None]
+    missing = [row for row in rows if done(results, row) is None]
     ready, left = _prepared(missing, cache, say)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for children: else each has all processors
     cuda = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())

@@ -112,7 +112,8 @@ def write_report(
     check: bool = False,
 ) -> None:
     """Write the page, or exit with 1 if it is not what would be written."""
-    made = page(Results(results), groups)
+    trained = [group for group in groups if not group.of_views]
+    made = page(Results(results, trained), groups)
     write_pages(
         {to: made.pop("results.md")} | {to.parent / name: made[name] for name in made}, check
     )

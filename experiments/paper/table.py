@@ -10,7 +10,9 @@ from pathlib import Path
 
 from benchmarks.data import DATASETS
 from experiments.paper.grid import COMPOSERS, IN_PLACE, Group, Method, Row
+from experiments.paper.grid import rows as rows_of
 from experiments.paper.printed import COMPRESSION, DNA, TEXT_ERRORS
+from experiments.paper.protocol import same_protocol
 from experiments.paper.results import Figures, read, rows_in
 from experiments.paper.significance import marks
 
@@ -40,6 +42,7 @@ NAMES = {
     "characters": "Bi-LSTM on characters",
     **{f"{c}-{k}": f"Bi-LSTM-{_COMPOSERS[c]} ({CODECS[k]})" for c in _COMPOSERS for k in CODECS},
     "grc-deflate": "Bi-LSTM-grc (deflate)",
+    "grc-repair+auto": "Bi-LSTM-grc (Re-Pair over a rulebook)",
     "bpe": "Bi-LSTM on byte pairs (BPE)",
     "char_cnn": "CNN on characters",
     "rival_words": "words 1–2, TF-IDF, logistic regression",
@@ -52,13 +55,17 @@ MISSING = "–"
 
 
 class Results:
-    """Everything in a folder of results."""
+    """Everything in a folder of results, but rows of another protocol than these groups have."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, groups: Iterable[Group] = ()) -> None:
         self.folder = folder
         self._rows: dict[tuple[str, str], list[Figures]] = {}
+        planned = {(row.dataset, row.method.name): row for row in rows_of(groups)}
         for row in rows_in(folder):
-            self._rows.setdefault((row["dataset"], row["method"]), []).append(row)
+            key = row["dataset"], row["method"]
+            wanted = planned.get(key)
+            if wanted is None or same_protocol(wanted, row):
+                self._rows.setdefault(key, []).append(row)
 
     def of(self, dataset: str, method: str) -> list[Figures]:
         """Return the results of all seeds, by seed."""
@@ -143,26 +150,19 @@ def caption(results: Results, group: Group) -> str:
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     machines = " and ".join(sorted({row["about"]["machine"] for row in trained}))
     few = " Two seeds cannot be significantly different from two others." if counts[0] < 3 else ""
+    few += _not_run(results, group)
     return (
         f"**Departs from the paper's protocol**: {departures}.{_in_place(results, group)} Mean ± "
-        f"standard deviation over {several} seeds.{few}{_old_mlp(trained)} Trained on {machines}."
+        f"standard deviation over {several} seeds.{few} Trained on {machines}."
     )
 
 
-def _old_mlp(rows: Sequence[Figures]) -> str:
-    """Return a warning of rows of mlp that began as PyTorch's layers do, not as the paper's."""
-    old = [
-        row["dataset"]
-        for row in rows
-        # Its beginning and the record of choices came on the same day.
-        if row["method"].startswith("mlp-") and "choices" not in row["about"]
-    ]
-    if not old:
-        return ""
-    return (
-        f" mlp on {', '.join(dict.fromkeys(old))} is older than its weights that begin as in the "
-        "paper's code: deep symbols did not learn."
-    )
+def _not_run(results: Results, group: Group) -> str:
+    """Return which methods of the grid have no row of this protocol, for tables leave them out."""
+    planned = dict.fromkeys(name for _, names, _ in group.methods for name in names)
+    missing = [n for n in planned if not any(results.of(name, n) for name in group.sets)]
+    named = ", ".join(NAMES.get(name, name) for name in missing)
+    return f" Not run with this protocol: {named}." if missing else ""
 
 
 def told(pairs: Iterable[tuple[str, list[str]]]) -> str:
@@ -206,8 +206,7 @@ def accuracy_table(
         name: marks({m: results.values(name, m, figure) for m in NAMES}, kinds[name])
         for name in sets
     }
-    wanted = {name for _, names, _ in group.methods for name in names}
-    shown = [n for n in NAMES if n in wanted or any(results.of(name, n) for name in sets)]
+    shown = [n for n in NAMES if any(results.of(name, n) for name in (*group.sets, *sets))]
     timed = [name for name in sets if (name, "characters") in results.measured]
     rows = []
     for method in shown:

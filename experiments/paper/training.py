@@ -17,7 +17,8 @@ import torch
 from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
 from experiments.paper.memory import TEST_BATCH, TEST_SYMBOLS
-from experiments.paper.results import RESULTS, Figures, about, add_rows, find_row, pack
+from experiments.paper.protocol import done
+from experiments.paper.results import RESULTS, Figures, about, add_rows, pack
 from laconic.batching import GrammarDataset
 from laconic.errors import OutOfMemoryError
 from laconic.nn import GrammarModel
@@ -48,7 +49,7 @@ def run_rows(
     processes: int = 1,
     resumable: bool = True,
 ) -> list[Row]:
-    """Run the rows that have no result yet, in order; return those that were left.
+    """Run the rows that have no result of their protocol yet, in order; return those left.
 
     No row starts after `seconds`. A row that needs a package that is not here, or more memory, or
     whose loss becomes no number, is left, and the others go on. One that was
@@ -59,7 +60,7 @@ def run_rows(
     began, left = time.perf_counter(), []
     torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     for row in rows:
-        if find_row(results, *row.key):
+        if done(results, row):
             continue
         spent = time.perf_counter() - began
         if seconds is not None and spent > seconds:
@@ -127,7 +128,12 @@ def run_row(
         "method": method.name,
         "model": method.model,
         "seed": row.seed,
-        "protocol": {"group": row.group.name, "departures": row.group.departures(row.dataset)},
+        "protocol": {
+            "group": row.group.name,
+            "departures": row.group.departures(row.dataset),
+            "longest": row.group.longest,
+            "few": row.group.few,
+        },
         "config": config.to_json(),
         "about": about(),
         "processes": processes,

@@ -139,8 +139,9 @@ def test_a_set_that_was_cut_off_is_refused(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_other_classes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for part in ("train", "test"):
-        write(tmp_path / f"dna/H3/{part}.tsv.xz", "2\tACGT\n1\tACGT\n0\tACGT\n")
+    for part, count in zip(("train", "test"), data.DNA_PARTS["H3"], strict=True):
+        rows = "".join(f"{row % 3}\tACGT\n" for row in range(count))
+        write(tmp_path / f"dna/H3/{part}.tsv.xz", rows)
     monkeypatch.setenv("LACONIC_DATA", str(tmp_path))
     with pytest.raises(DataError, match="3 classes instead of 2"):
         data.load("H3")

@@ -76,7 +76,7 @@ def test_every_group_of_the_paper_has_such_rows(
     there = {group.name: group for group in grid.groups()}
     for group in (there[name] for name in names):
         rows = [row for row in grid.rows([group]) if row.method.local]
-        assert {row.seed for row in rows} == {0, 1, 2, 3}
+        assert {row.seed for row in rows} >= {0, 1}
         assert {row.method.codec for row in rows} == {"repair", "lzd"}
         for config in (row.config("cpu") for row in rows):
             assert (config.local_ngrams, config.local_buckets) == (letters, buckets)

@@ -206,7 +206,7 @@ def test_tables_take_speeds_from_what_was_measured_alone(tmp_path: Path) -> None
     lines = accuracy_table(results, dna, ["H3", "H4"])
     assert lines[0] == "|  | H3 | × characters (n/n') | H4 |"
     assert "| Bi-LSTM-grc (LZD) | (81.00) | 3.50 × (4.0) | (81.00) |" in lines
-    assert "| Bi-LSTM-mlp (LZD) | – |  | – |" in lines
+    assert not any("Bi-LSTM-mlp (LZD)" in line for line in lines if "paper" not in line)
     assert all(line.count("|") == lines[0].count("|") for line in lines)
     [_, _, row] = speed_table(results, ["H3", "H4"], ["grc-lzd", "mlp-lzd"])
     assert row == "| H3 | 1,000 | 600 | 3.50 ×, 3.00 × | –, – |"

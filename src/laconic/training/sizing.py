@@ -61,11 +61,9 @@ def sized_reading(
     same = {"model": "sequence", "stream": config.stream, "holdout": config.holdout}
     reading = resolve(preset, chosen | same)
     told = f"the preset {preset}"
-    epochs = reading.epochs
-    if "epochs" not in chosen:
-        epochs = int(np.clip(_DOCUMENTS // documents, epochs, _EPOCHS))
+    epochs = reading.epochs if "epochs" in chosen else enough_epochs(documents, reading.epochs)
     if "patience" not in chosen:
-        reading = replace(reading, patience=max(3, epochs // 4))
+        reading = replace(reading, patience=enough_patience(epochs))
     unhurried = accelerator.num_processes > 1 or (gpu and config.minutes is None)
     if unhurried or "epochs" in chosen:
         if not (unhurried or gpu) and threads_are_free():
@@ -87,6 +85,20 @@ def sized_reading(
         return Sized(None, f"left out: {rate} are too few to learn from in time (--minutes){cure}")
     part = replace(reading, epochs=1, documents_per_epoch=some)
     return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}{cure}", late)
+
+
+def enough_epochs(documents: int, least: int) -> int:
+    """Return how often to read so many documents: small sets more often than `least`.
+
+    >>> enough_epochs(25_000, 5), enough_epochs(4_000, 5), enough_epochs(100, 5)
+    (5, 20, 30)
+    """
+    return int(np.clip(_DOCUMENTS // documents, least, _EPOCHS))
+
+
+def enough_patience(epochs: int) -> int:
+    """Return how many of so many epochs may go by without improvement."""
+    return max(3, epochs // 4)
 
 
 def deadline(config: TrainingConfig, accelerator: Accelerator, began: float) -> float | None:
