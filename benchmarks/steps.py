@@ -20,7 +20,8 @@ from benchmarks.peer import peer_batch
 from laconic import Grammars
 from laconic.batching import Batch, GrammarDataset, LengthSampler
 from laconic.nn import GrammarModel
-from laconic.nn.graphs import Captured, captured_inference, captured_training
+from laconic.nn.graphs import Captured, captured_inference
+from laconic.nn.steps import CapturedStep
 
 Phase = Literal["train", "infer"]
 PHASES: tuple[Phase, ...] = ("train", "infer")
@@ -46,15 +47,9 @@ def eager(model: Any, optimizer: Optimizer) -> tuple[Step, Step]:
 
 
 def graph(model: GrammarModel, optimizer: Optimizer) -> tuple[Step, Step]:
-    """Return them as captured CUDA graphs (laconic.nn.graphs); the optimizer stays outside."""
-    step = captured_training(model)
-
-    def train(batch: Batch) -> Tensor:
-        loss = step(batch)
-        optimizer.step()
-        return loss
-
-    return train, captured_inference(model)
+    """Return them as captured CUDA graphs (laconic.nn.graphs), and kernels for the optimizer."""
+    step = CapturedStep(model, optimizer)
+    return lambda batch: step([batch]), captured_inference(model)
 
 
 # Ways to make a training step of a model and its optimizer, and a prediction; each is a contestant

@@ -24,8 +24,8 @@ from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic.batching import Batch, GrammarDataset, LengthSampler
 from laconic.batching import batches as loader
 from laconic.nn import GrammarModel
-from laconic.nn.graphs import captured_training
 from laconic.nn.memory import is_out_of_memory, peak_memory_mb
+from laconic.nn.steps import CapturedStep
 from laconic.training.holdout import divide
 from laconic.training.losses import document_losses, losses_of_views
 from laconic.training.new_model import new_model, new_optimizer
@@ -115,13 +115,13 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     training = training.changed(counted=model.config.counted, in_place=model.config.in_place)
     losses = document_losses(config, task, None)
 
-    def loss(batch: Batch) -> Tensor:
+    def of_documents(batch: Batch) -> Tensor:
         assert batch.labels is not None
-        return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss).mean()
+        return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss)
 
-    way = captured_training(model, None, loss) if cuda else _eager(model, loss)
     optimizer = new_optimizer(config, model)
-    epoch = _Steps(way, optimizer, config.clip, training, device)
+    kind = CapturedStep if cuda else _EagerStep
+    epoch = _Steps(kind(model, optimizer, of_documents, config.clip), training, device)
     lengths = training.sequence_lengths
     sampler = LengthSampler(lengths, config.batch_size, budget=config.budget, seed=config.seed)
     every = sorted(sampler, key=lambda rows: len(rows) * int(lengths[rows].max()))
@@ -151,9 +151,7 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
 class _Steps:
     """Training steps on batches that are made while others train, as in a training."""
 
-    way: Callable[[Batch], Tensor]
-    optimizer: torch.optim.Optimizer
-    clip: float | None
+    step: Callable[[list[Batch]], Tensor]
     training: GrammarDataset
     device: torch.device
 
@@ -162,22 +160,28 @@ class _Steps:
         documents, cuda = 0, self.device.type == "cuda"
         made = loader(self.training, batches, pin_memory=cuda)
         for batch in made:
-            self.way(batch.to(self.device, non_blocking=True))
-            if self.clip:
-                weights = [p for each in self.optimizer.param_groups for p in each["params"]]
-                torch.nn.utils.clip_grad_norm_(weights, self.clip)
-            self.optimizer.step()
+            self.step([batch.to(self.device, non_blocking=True)])
             documents += len(batch)
         if cuda:
             torch.cuda.synchronize(self.device)
         return documents
 
 
-def _eager(model: GrammarModel, loss: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:
-    def step(batch: Batch) -> Tensor:
-        model.zero_grad()
-        mean = loss(batch)
-        mean.backward()  # type: ignore[no-untyped-call]
-        return mean.detach()
+@dataclass(frozen=True)
+class _EagerStep:
+    """What CapturedStep is, without graphs, for one batch at a time."""
 
-    return step
+    model: GrammarModel
+    optimizer: torch.optim.Optimizer
+    losses: Callable[[Batch], Tensor]
+    clip: float | None
+
+    def __call__(self, group: list[Batch]) -> Tensor:
+        (batch,) = group
+        self.model.zero_grad()
+        mean = self.losses(batch).mean()
+        mean.backward()  # type: ignore[no-untyped-call]
+        if self.clip:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimizer.step()
+        return mean.detach()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from laconic.nn.composers import make_composer
 from laconic.nn.graphs import Captured, captured_inference, captured_training
 from laconic.nn.levels import compose_levels, compose_levels_plainly
 from laconic.nn.long_sequences import read, read_in_parts
+from laconic.nn.steps import CapturedStep
 from laconic.training.loop import train
 from laconic.training.losses import losses_of_views
 from laconic.training.new_model import new_model
@@ -262,6 +264,41 @@ def test_captured_training_learns_with_dropout_and_bf16() -> None:
     first, last = losses[0].item(), losses[-1].item()
     assert len({loss.item() for loss in losses}) > 40, "dropout draws anew at each replay"
     assert last < 0.2 * first
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("clip", [None, 0.05])
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
+def test_captured_steps_train_as_plain_ones(kind: Any, clip: float | None, kernels: bool) -> None:
+    data = kjv(60)
+    models = [counting_model("both", data).cuda() for _ in range(2)]
+    data = told(data, models[0])
+    for model in models:
+        model.kernels = kernels
+    optimizers = [kind(m.parameters(), 1e-3, weight_decay=0.01, fused=True) for m in models]
+    step = CapturedStep(models[0], optimizers[0], clip=clip)
+    # Of one batch and of several, of equal and of different sizes; the last is longer than others.
+    groups = [[20], [13, 7], [20], [5, 5, 10], [20, 20, 20]]
+    for number, sizes in enumerate(groups):
+        ends = np.cumsum([number, *sizes])
+        rows = [np.arange(a, b) % 60 for a, b in pairwise(ends.tolist())]
+        group = [data.batch(each).to("cuda") for each in rows]
+        for optimizer in optimizers:
+            optimizer.param_groups[0]["lr"] = 1e-3 / (1 + number)
+        loss = step(group)
+        whole = data.batch(np.concatenate(rows)).to("cuda")
+        models[1].zero_grad()
+        assert whole.labels is not None
+        wanted = models[1].loss(models[1](whole), whole.labels)
+        wanted.backward()  # type: ignore[no-untyped-call]
+        if clip:
+            torch.nn.utils.clip_grad_norm_(models[1].parameters(), clip)
+        optimizers[1].step()
+        assert torch.allclose(loss, wanted, atol=1e-4)
+    # Adam divides by what may be next to nothing: where it does, roundings decide.
+    for one, other in zip(*(model.parameters() for model in models), strict=True):
+        assert (one - other).abs().mean() < 2e-5
+        assert optimizers[0].state[one]["step"] == len(groups)
 
 
 def test_another_alphabet_is_refused_by_captured_models_too() -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from laconic.batching import Bag, Batch, NgramsInPlace
 from laconic.errors import InputError
+from laconic.nn.gradients import Gradients
 from laconic.nn.model import GrammarModel
 
 _MOST_GRAPHS = 256
@@ -31,10 +32,12 @@ def captured_training(
     model: GrammarModel,
     autocast: torch.dtype | None = None,
     loss: Callable[[Batch], Tensor] | None = None,
+    gradients: Gradients | None = None,
 ) -> Captured:
     """Return a function of a batch: forward, loss and backward; it returns the loss.
 
-    Gradients replace those of the batch before, so the optimizer's zero_grad is not needed.
+    Gradients replace those of the batch before, so the optimizer's zero_grad is not needed; they
+    are added to `gradients` instead, if somebody has such, who clears them.
     `autocast` computes in that type where PyTorch thinks it safe. `loss` is a function of a batch;
     by default model.loss of what the model says.
 
@@ -43,24 +46,27 @@ def captured_training(
     ...     loss = step(batch.to("cuda", non_blocking=True))
     ...     optimizer.step()
     """
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    gradients = [torch.zeros_like(p) for p in parameters]
+    into = gradients or Gradients(model.parameters(), model.kernels)
 
-    def attach() -> None:
-        # Somebody may have set them to None, as zero_grad does.
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
+    def before() -> None:
+        into.attach()
+        if gradients is None:
+            into.clear()
+        into.clean = False
 
-    def body(batch: Batch) -> Tensor:
+    def run(batch: Batch) -> tuple[Tensor, Sequence[Tensor | None]]:
         if batch.labels is None:
             raise InputError("training needs batches with labels")
-        torch._foreach_zero_(gradients)
         with _mode(model, training=True), _autocast(autocast):
             mean = loss(batch) if loss else model.loss(model(batch), batch.labels)
-        mean.backward()  # type: ignore[no-untyped-call]
-        return mean.detach()
+        return mean.detach(), torch.autograd.grad(mean, into.parameters, allow_unused=True)
 
-    return Captured(body, before=attach)
+    def body(batch: Batch) -> Tensor:
+        mean, found = run(batch)
+        into.add(found)
+        return mean
+
+    return Captured(body, before=before, warm_up=run)
 
 
 def captured_inference(
@@ -83,9 +89,10 @@ class Captured:
     """A function of batches on a CUDA device, run as graphs; its result is one tensor.
 
     A shape is captured when it is seen first, and again when a forest outgrows it. All graphs share
-    their memory, which is about that of the largest, but for copies of what they read. Not for
-    models whose shapes or control flow depend on values on the device, nor for several processes
-    with DistributedDataParallel.
+    their memory, which is about that of the largest, but for copies of what they read. `before` is
+    called before each run; `warm_up`, by default the function itself, has libraries set themselves
+    up outside of any graph. Not for models whose shapes or control flow depend on values on the
+    device, nor for several processes with DistributedDataParallel.
     """
 
     def __init__(
@@ -93,8 +100,10 @@ class Captured:
         body: Callable[[Batch], Tensor],
         before: Callable[[], None] | None = None,
         after: int = 0,
+        warm_up: Callable[[Batch], Any] | None = None,
     ) -> None:
         self._body, self._before, self._after = body, before, after
+        self._warm_up = warm_up or body
         self._met: Counter[_Key] = Counter()
         self._graphs: dict[_Key, _Graph] = {}
         self._pool: Any = None
@@ -108,6 +117,8 @@ class Captured:
             self._met[key] += 1
             return self._body(batch)
         graph = self._graph_for(batch)
+        if self._before:
+            self._before()
         _copy_in(graph.batch, batch)
         graph.graph.replay()
         return graph.result.clone()
@@ -121,8 +132,6 @@ class Captured:
 
     def _graph_for(self, batch: Batch) -> _Graph:
         key, entries = _key(batch), _entries(batch)
-        if self._before:
-            self._before()
         graph = self._graphs.pop(key, None)
         sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
         if graph is None or not _fits(sizes, graph.room) or not _fits(entries, graph.entries):
@@ -156,7 +165,7 @@ class Captured:
             side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
-                self._body(static)
+                self._warm_up(static)
             torch.cuda.current_stream().wait_stream(side)
             torch.cuda.empty_cache()
         graph = torch.cuda.CUDAGraph()

@@ -30,9 +30,9 @@ from laconic.training.settings import TrainingConfig
 
 with needs("training", "train"):
     from laconic.training.accelerator import accelerator_for, joined
-    from laconic.training.gradients import gradients_of
     from laconic.training.recorder import Recorder
     from laconic.training.run import Run
+    from laconic.training.step import Step
     from laconic.training.streaming import with_stream
     from laconic.training.validation import forward_pass, validate
 
@@ -138,8 +138,9 @@ def train(
         by_class = None
         if config.class_weights and task.single:
             by_class = class_weights(targets_of(training), task.outputs).to(device)
-        gradients = gradients_of(
+        step = Step(
             model,
+            optimizer,
             document_losses(config, task, by_class),
             config,
             accelerator,
@@ -172,12 +173,7 @@ def train(
             for group in _groups(loader, config.accumulate):
                 # As if all epochs had as many steps: streamed, they differ a little.
                 rate = learning_rate(config, epoch * steps + at.batch // config.accumulate, steps)
-                for settings in optimizer.param_groups:
-                    settings["lr"] = rate
-                loss_sum, count = gradients(group)
-                if config.clip:
-                    accelerator.clip_grad_norm_(model.parameters(), config.clip)
-                optimizer.step()
+                loss_sum, count = step(group, rate)
                 at = replace(at, batch=at.batch + len(group), step=at.step + 1)
                 losses.add(at.step, loss_sum, count)
                 if recorder.due() and at.batch < len(sampler):

@@ -50,9 +50,9 @@ class WatchedLosses:
     def __init__(self, at: Position, every: int) -> None:
         self._sum, self._documents = at.loss_sum, at.documents
         self._epoch, self._every = at.epoch, every
-        self._waiting: list[tuple[int, Tensor, Tensor]] = []
+        self._waiting: list[tuple[int, Tensor, Tensor | int]] = []
 
-    def add(self, step: int, loss_sum: Tensor, documents: Tensor) -> None:
+    def add(self, step: int, loss_sum: Tensor, documents: Tensor | int) -> None:
         """Add the sum of a step's losses, and the number of its documents."""
         self._waiting.append((step, loss_sum, documents))
         if len(self._waiting) >= self._every:
@@ -71,9 +71,9 @@ class WatchedLosses:
     def _settle(self) -> None:
         if not self._waiting:
             return
-        steps = [step for step, _, _ in self._waiting]
-        values = torch.stack([torch.stack(pair) for _, *pair in self._waiting]).tolist()
-        for step, (loss, documents) in zip(steps, values, strict=True):
+        steps, sums, counts = zip(*self._waiting, strict=True)
+        losses = torch.stack(sums).tolist()
+        for step, loss, documents in zip(steps, losses, map(float, counts), strict=True):
             if not math.isfinite(loss):
                 raise TrainingError.of_loss(loss, self._epoch + 1, step)
             self._sum += loss

@@ -72,7 +72,9 @@ class TrainingSettings(ModelSettings):
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, …")
     workers: int = setting(0, "Processes that make batches.", 0, 1024)
     graphs: bool = setting(True, "CUDA graphs, where possible.")
-    kernels: bool = setting(True, "LSTM, GRU and levels by kernels of our own, on GPUs that can.")
+    kernels: bool = setting(
+        True, "LSTM, GRU, levels and Adam by our own kernels, on GPUs that can."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

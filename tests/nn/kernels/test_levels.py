@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +11,14 @@ import torch
 from torch import Tensor
 
 from laconic.nn.composers import GRC, compose_with_own, make_composer
-from laconic.nn.kernels import cells, cuda, levels
+from laconic.nn.kernels import cells, levels
 from laconic.nn.kernels.cells import FUSED
 from laconic.nn.levels import compose_levels_plainly
 
+from .on_threads import OnThreads
+
 TERMINALS = 7
 COMPOSERS = ["grc", "dual_gru"]
-SHIM = Path(__file__).with_name("cuda_on_threads.hpp")
 
 
 def forest(*sizes: int) -> tuple[Tensor, tuple[int, ...]]:
@@ -101,33 +99,10 @@ def test_what_it_is_for() -> None:
         assert "autocast" in str(levels.obstacle(torch.zeros(2, 4)))
 
 
-class OnThreads:
-    """Stands in for cuda.Module: the same source, compiled as C++, on the CPU."""
-
-    def __init__(self, folder: Path, size: int) -> None:
-        text = cells._SOURCE.read_text("utf-8")
-        names = re.findall(r"^(\w+)\(const float\* pairs", text, re.MULTILINE)
-        assert len(names) == 6
-        launches = "".join(f"LAUNCH({name})\n" for name in names)
-        main = f'extern "C" int launch(const char* name, int blocks, void** given) {{\n{launches}'
-        code, made = folder / "kernels.cpp", folder / "kernels.so"
-        start = f'#define SIZE {size}\n#include "{SHIM}"\n{text}\n'
-        code.write_text(f"{start}{main}return 0; }}\n")
-        command = ["c++", "-std=c++20", "-O1", "-shared", "-fPIC", "-pthread", "-w"]
-        subprocess.run([*command, code, "-o", made], check=True)
-        self._library = ctypes.CDLL(str(made))
-
-    def launch(self, name: str, blocks: int, threads: int, shared: int, *arguments: Any) -> None:
-        assert (threads, shared) == (256, 0)
-        assert all(isinstance(a, int | None) or a.is_contiguous() for a in arguments)
-        values = cuda.as_values(arguments)
-        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        assert self._library.launch(name.encode(), blocks, pointers) == 1
-
-
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 def test_kernels_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernels = OnThreads(tmp_path, 40)
+    kernels = OnThreads(tmp_path, cells._SOURCE, SIZE=40)
+    assert len(kernels.names) == 6
     monkeypatch.setattr(cells, "module", lambda device, size: kernels)
     monkeypatch.setattr(cells, "_on_gpu", lambda pairs: True)
     monkeypatch.setattr(cells, "_BLOCKS", 2)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from laconic.files import caches, whole
 
 _MOST_DYNAMIC_SHARED_BYTES = 8  # the driver's numbers of what can be set
 _RELAXED = 2
+Argument: TypeAlias = "Tensor | int | ctypes.Array[Any] | ctypes.Structure | None"
 
 
 class CudaError(RuntimeError):
@@ -53,9 +54,9 @@ class Module:
         blocks: int,
         threads: int,
         shared_bytes: int,
-        *arguments: Tensor | int | None,
+        *arguments: Argument,
     ) -> None:
-        """Start a kernel; tensors are passed as pointers, None as none, integers as 32 bits."""
+        """Start a kernel; see as_values for what it is given."""
         values, sizes = as_values(arguments), (blocks, 1, 1, threads, 1, 1, shared_bytes)
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         with torch.cuda.device(self._device):
@@ -79,12 +80,15 @@ class Module:
         return self._functions[key]
 
 
-def as_values(
-    arguments: Sequence[Tensor | int | None],
-) -> list[ctypes.c_int | ctypes.c_void_p]:
-    """Return what a kernel is given: 32 bits for integers, pointers for all else."""
+def as_values(arguments: Sequence[Argument]) -> list[Any]:
+    """Return what a kernel is given: 32 bits for integers, pointers for tensors and None.
+
+    Arrays and structures of ctypes are given whole, 4,096 bytes at most together.
+    """
     return [
-        ctypes.c_int(each)
+        each
+        if isinstance(each, ctypes.Array | ctypes.Structure)
+        else ctypes.c_int(each)
         if isinstance(each, int)
         else ctypes.c_void_p(None if each is None else each.data_ptr())
         for each in arguments

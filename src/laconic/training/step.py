@@ -1,4 +1,4 @@
-"""One step's gradients: of the mean loss over the documents of some batches, in all processes."""
+"""A step: gradients of the mean loss over the documents of some batches, clipped and applied."""
 
 from __future__ import annotations
 
@@ -13,47 +13,62 @@ from torch import Tensor, nn
 
 from laconic.batching import Batch
 from laconic.nn import GrammarModel
-from laconic.nn.graphs import captured_training
+from laconic.nn.steps import CapturedStep
 from laconic.training.accelerator import autocast_type
 from laconic.training.losses import Losses, losses_of_views
 from laconic.training.settings import TrainingConfig
 
-Gradients: TypeAlias = Callable[[list[Batch]], tuple[Tensor, Tensor]]
-"""Some batches to the sum of their losses and the number of their documents, over processes."""
+Found: TypeAlias = tuple[Tensor, Tensor | int]
+"""The sum of the losses of some batches and the number of their documents, over processes."""
 
 
-def gradients_of(
-    model: GrammarModel,
-    losses: Losses,
-    config: TrainingConfig,
-    accelerator: Accelerator,
-    weights: npt.NDArray[np.float32] | None,
-    largest: Callable[[], Batch],
-) -> Gradients:
-    """Return a function that sets the model's gradients.
+class Step:
+    """A step of a training: a function of some batches, which together are one, and of the rate.
 
-    `weights` (float32 [N]) are those of the documents by row. `largest` makes the batch of an epoch
-    that needs most memory, which CUDA graphs reserve.
+    Gradients are those of the mean loss over all their documents, in all processes. `weights`
+    (float32 [N]) are those of the documents by row. `largest` makes the batch of an epoch that
+    needs most memory, which CUDA graphs reserve. On one GPU, graphs find gradients and kernels of
+    our own apply them, where they can; elsewhere torch does.
     """
-    cuda, alone = accelerator.device.type == "cuda", accelerator.num_processes == 1
-    simple = weights is None and config.accumulate == 1 and not config.compile
-    if config.graphs and cuda and alone and simple:
-        return _captured(model, losses, config, largest)
-    return _plain(model, losses, config, accelerator, weights)
+
+    def __init__(
+        self,
+        model: GrammarModel,
+        optimizer: torch.optim.Optimizer,
+        losses: Losses,
+        config: TrainingConfig,
+        accelerator: Accelerator,
+        weights: npt.NDArray[np.float32] | None,
+        largest: Callable[[], Batch],
+    ) -> None:
+        self._optimizer = optimizer
+        cuda, alone = accelerator.device.type == "cuda", accelerator.num_processes == 1
+        simple = weights is None and not config.compile
+        if config.graphs and cuda and alone and simple:
+            self._step = _captured(model, optimizer, losses, config, largest)
+        else:
+            self._step = _plain(model, optimizer, losses, config, accelerator, weights)
+
+    def __call__(self, group: list[Batch], rate: float) -> Found:
+        """Make a step; nothing waits for a GPU."""
+        for settings in self._optimizer.param_groups:
+            settings["lr"] = rate
+        return self._step(group)
 
 
 def _plain(
     model: GrammarModel,
+    optimizer: torch.optim.Optimizer,
     losses: Losses,
     config: TrainingConfig,
     accelerator: Accelerator,
     weights: npt.NDArray[np.float32] | None,
-) -> Gradients:
+) -> Callable[[list[Batch]], Found]:
     device = accelerator.device
     by_row = None if weights is None else torch.from_numpy(weights).to(device)
     parameters = [each for each in model.parameters() if each.requires_grad]
 
-    def gradients(group: list[Batch]) -> tuple[Tensor, Tensor]:
+    def step(group: list[Batch]) -> Found:
         model.zero_grad()
         tally = torch.zeros(2, device=device)
         for batch in group:
@@ -71,9 +86,12 @@ def _plain(
         if accelerator.num_processes > 1:
             tally = _add_over_processes(accelerator, tally, parameters)
         torch._foreach_mul_([p.grad for p in parameters if p.grad is not None], 1 / tally[1])
+        if config.clip:
+            accelerator.clip_grad_norm_(model.parameters(), config.clip)
+        optimizer.step()
         return tally[0], tally[1]
 
-    return gradients
+    return step
 
 
 def _add_over_processes(
@@ -94,19 +112,22 @@ def _add_over_processes(
 
 
 def _captured(
-    model: GrammarModel, losses: Losses, config: TrainingConfig, largest: Callable[[], Batch]
-) -> Gradients:
-    def mean_loss(batch: Batch) -> Tensor:
+    model: GrammarModel,
+    optimizer: torch.optim.Optimizer,
+    losses: Losses,
+    config: TrainingConfig,
+    largest: Callable[[], Batch],
+) -> Callable[[list[Batch]], Found]:
+    def of_documents(batch: Batch) -> Tensor:
         assert batch.labels is not None
-        return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss).mean()
+        return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss)
 
-    step = captured_training(model, autocast_type(config), mean_loss)
+    made = CapturedStep(model, optimizer, of_documents, config.clip, autocast_type(config))
 
-    def gradients(group: list[Batch]) -> tuple[Tensor, Tensor]:
-        (batch,) = group
-        if not len(step):
-            step.reserve(largest().to("cuda"))
-        mean = step(batch.to("cuda", non_blocking=True))
-        return mean * len(batch), torch.full_like(mean, len(batch))
+    def step(group: list[Batch]) -> Found:
+        if not len(made):
+            made.reserve(largest().to("cuda"))
+        count = sum(map(len, group))
+        return made([batch.to("cuda", non_blocking=True) for batch in group]) * count, count
 
-    return gradients
+    return step
