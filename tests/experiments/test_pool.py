@@ -36,6 +36,7 @@ title = "Samples"
 sets = ["bacteria", "kjv"]
 preset = "accurate"
 longest = 100
+few = 240
 
 [settings]
 epochs = 2
