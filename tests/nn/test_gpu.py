@@ -17,7 +17,7 @@ from laconic import Corpus, Rulebook, compress_many, samples
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches, collate
 from laconic.nn import COMPOSERS, GrammarModel, ModelConfig, ModelError
 from laconic.nn.composers import make_composer
-from laconic.nn.graphs import Captured, captured_inference, captured_training
+from laconic.nn.graphs import Captured, GraphMemory, captured_inference, captured_training
 from laconic.nn.levels import compose_levels, compose_levels_plainly
 from laconic.nn.long_sequences import read, read_in_parts
 from laconic.nn.steps import CapturedStep
@@ -354,3 +354,29 @@ def test_sequences_longer_than_cudnn_reads_at_once(cell: Any) -> None:
         read_in_parts(reader, x, steps).square().mean().backward()
         found.append({name: weight.grad.cpu() for name, weight in reader.named_parameters()})
     assert_close(found[0], found[1], 1e-4)
+
+
+def test_training_and_validation_share_the_memory_of_graphs() -> None:
+    data = kjv(120)
+    model = small_model().cuda()
+    memory = GraphMemory()
+    step = captured_training(model, memory=memory)
+    predict = captured_inference(model, memory=memory)
+    parts = [data.batch(list(range(begin, begin + 24))) for begin in (0, 24, 48, 72, 96)]
+    parts.sort(key=lambda batch: -batch.symbols.shape[1])
+    step.reserve(parts[0].to("cuda"))
+    pool = memory.pool
+    for _ in range(2):
+        for batch in parts:
+            assert_captured(model, step, predict, batch)
+    assert memory.pool == pool, "what predicts fits where training is"
+    assert len(step)
+    assert len(predict)
+    long = GrammarDataset(compress_many(["ab" * 3 + "x", "abcdefgh" * 900], "none"), [0, 1])
+    assert_captured(model, step, predict, long.batch([0, 1]))
+    assert memory.pool != pool
+    assert_captured(model, step, predict, parts[0])
+    memory.clear()
+    assert not len(step)
+    assert not len(predict)
+    assert_captured(model, step, predict, parts[0])

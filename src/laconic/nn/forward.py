@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
-from laconic.nn.graphs import Captured, captured_inference
+from laconic.nn.graphs import Captured, GraphMemory, captured_inference
 from laconic.nn.memory import enough_memory
 from laconic.nn.model import GrammarModel
 
@@ -31,7 +31,7 @@ class ForwardPass:
     document that is longer is a batch alone. `threads` make them ahead; for a GPU there are two at
     least. `autocast` computes in that type where PyTorch thinks it safe. On a GPU, batches whose
     shape was met before run as CUDA graphs, unless `graphs` is False. `states` is a function of a
-    batch that gives what model.states does.
+    batch that gives what model.states does. Graphs may share their `memory` with those of training.
 
     >>> from laconic import compress_many
     >>> from laconic.nn import ModelConfig
@@ -50,10 +50,12 @@ class ForwardPass:
         autocast: torch.dtype | None = None,
         graphs: bool = True,
         states: Callable[[Batch], Tensor] | None = None,
+        memory: GraphMemory | None = None,
     ) -> None:
         self.model, self.batch_size, self.budget = model, batch_size, budget
         self.threads, self.autocast, self.graphs, self.states = threads, autocast, graphs, states
         self._captured: Captured | None = None
+        self._memory = memory
         self._captured_at: list[Any] = []
 
     @property
@@ -130,7 +132,7 @@ class ForwardPass:
         weights = chain(model.parameters(), model.buffers())
         where = [(weight.data_ptr(), weight.dtype) for weight in weights]
         if self._captured is None or where != self._captured_at:
-            self._captured = captured_inference(model, self.autocast, _CAPTURED_AFTER)
+            self._captured = captured_inference(model, self.autocast, _CAPTURED_AFTER, self._memory)
             self._captured_at = where
         return self._captured
 

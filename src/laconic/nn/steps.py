@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from laconic.batching import Batch
 from laconic.errors import InputError
 from laconic.nn.gradients import Gradients
-from laconic.nn.graphs import captured_training
+from laconic.nn.graphs import GraphMemory, captured_training
 from laconic.nn.kernels.optimizer import FusedAdam, obstacle_to_adam
 from laconic.nn.model import GrammarModel
 from laconic.tasks import TASKS
@@ -24,7 +24,8 @@ class CapturedStep:
     those of its documents, float [B]; by default the losses of the model's task. With `clip`,
     gradients that are longer together are made so long. `autocast` computes in that type where
     PyTorch thinks it safe. The optimizer's rate may change from step to step; unless it is Adam or
-    AdamW, or `model.kernels` is False, torch applies gradients.
+    AdamW, or `model.kernels` is False, torch applies gradients. Graphs may share their `memory`
+    with others.
 
     >>> step = CapturedStep(model, optimizer)                   # doctest: +SKIP
     >>> for batch in loader:                                    # doctest: +SKIP
@@ -38,13 +39,14 @@ class CapturedStep:
         losses: Callable[[Batch], Tensor] | None = None,
         clip: float | None = None,
         autocast: torch.dtype | None = None,
+        memory: GraphMemory | None = None,
     ) -> None:
         self._model, self._losses = model, losses
         self._optimizer, self._clip = optimizer, clip
         self._gradients = kept = Gradients(model.parameters(), model.kernels)
         # Of each document in the mean: graphs read it when they run.
         self._share = torch.ones((), device=next(model.parameters()).device)
-        self._run = captured_training(model, autocast, self._part_of_mean, kept)
+        self._run = captured_training(model, autocast, self._part_of_mean, kept, memory)
         self._apply: FusedAdam | None = None
         if kept.chunks is not None and not obstacle_to_adam(optimizer):
             self._apply = FusedAdam(optimizer, kept.parameters, kept.chunks, kept.array, clip)
@@ -66,6 +68,10 @@ class CapturedStep:
     def reserve(self, batch: Batch) -> None:
         """Capture about the largest batch there will be, whose memory then serves all others."""
         self._run.reserve(batch)
+
+    def clear(self) -> None:
+        """Let go of the graphs, and of their memory, with all who share it."""
+        self._run.clear()
 
     def __len__(self) -> int:
         """The number of graphs captured so far."""

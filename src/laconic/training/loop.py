@@ -18,6 +18,7 @@ from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
 from laconic.corpus import Corpus
 from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
+from laconic.nn.graphs import GraphMemory
 from laconic.nn.memory import enough_memory, memory_figures, peak_memory_mb
 from laconic.tasks import Task, summary
 from laconic.training.checkpoint import Position
@@ -138,6 +139,7 @@ def train(
         by_class = None
         if config.class_weights and task.single:
             by_class = class_weights(targets_of(training), task.outputs).to(device)
+        memory = GraphMemory()  # Steps and validation take turns.
         step = Step(
             model,
             optimizer,
@@ -146,8 +148,9 @@ def train(
             accelerator,
             by_row,
             largest=lambda: training.batch(sampler.largest(), (config.seed, sampler.epoch)),
+            memory=memory,
         )
-        forward = forward_pass(model, config, processes)
+        forward = forward_pass(model, config, processes, memory)
 
         def figures_of(epoch: int) -> dict[str, Any] | None:
             if validation is None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from laconic.batching import Batch
 from laconic.nn import GrammarModel
+from laconic.nn.graphs import GraphMemory
 from laconic.nn.steps import CapturedStep
 from laconic.training.accelerator import autocast_type
 from laconic.training.losses import Losses, losses_of_views
@@ -28,7 +29,7 @@ class Step:
     Gradients are those of the mean loss over all their documents, in all processes. `weights`
     (float32 [N]) are those of the documents by row. `largest` makes the batch of an epoch that
     needs most memory, which CUDA graphs reserve. On one GPU, graphs find gradients and kernels of
-    our own apply them, where they can; elsewhere torch does.
+    our own apply them, where they can; elsewhere torch does. Graphs share `memory` with others.
     """
 
     def __init__(
@@ -40,12 +41,13 @@ class Step:
         accelerator: Accelerator,
         weights: npt.NDArray[np.float32] | None,
         largest: Callable[[], Batch],
+        memory: GraphMemory | None = None,
     ) -> None:
         self._optimizer = optimizer
         cuda, alone = accelerator.device.type == "cuda", accelerator.num_processes == 1
         simple = weights is None and not config.compile
         if config.graphs and cuda and alone and simple:
-            self._step = _captured(model, optimizer, losses, config, largest)
+            self._step = _captured(model, optimizer, losses, config, largest, memory)
         else:
             self._step = _plain(model, optimizer, losses, config, accelerator, weights)
 
@@ -117,12 +119,14 @@ def _captured(
     losses: Losses,
     config: TrainingConfig,
     largest: Callable[[], Batch],
+    memory: GraphMemory | None,
 ) -> Callable[[list[Batch]], Found]:
     def of_documents(batch: Batch) -> Tensor:
         assert batch.labels is not None
         return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss)
 
-    made = CapturedStep(model, optimizer, of_documents, config.clip, autocast_type(config))
+    how = config.clip, autocast_type(config), memory
+    made = CapturedStep(model, optimizer, of_documents, *how)
 
     def step(group: list[Batch]) -> Found:
         if not len(made):

@@ -10,6 +10,7 @@ from accelerate import Accelerator
 from laconic.batching import GrammarDataset
 from laconic.nn import GrammarModel
 from laconic.nn.forward import ForwardPass
+from laconic.nn.graphs import GraphMemory
 from laconic.tasks import Task
 from laconic.training.accelerator import autocast_type
 from laconic.training.holdout import targets_of
@@ -17,10 +18,16 @@ from laconic.training.progress import TrainingError
 from laconic.training.settings import TrainingConfig
 
 
-def forward_pass(model: GrammarModel, config: TrainingConfig, processes: int = 1) -> ForwardPass:
-    """Return the pass through a model in batches as settings want them."""
-    graphs, autocast = config.graphs and processes == 1, autocast_type(config)
-    return ForwardPass(model, config.batch_size, config.budget, autocast=autocast, graphs=graphs)
+def forward_pass(
+    model: GrammarModel,
+    config: TrainingConfig,
+    processes: int = 1,
+    memory: GraphMemory | None = None,
+) -> ForwardPass:
+    """Return the pass through a model in batches as settings want them; graphs share `memory`."""
+    how: dict[str, Any] = {"autocast": autocast_type(config), "memory": memory}
+    graphs = config.graphs and processes == 1
+    return ForwardPass(model, config.batch_size, config.budget, graphs=graphs, **how)
 
 
 def validate(
