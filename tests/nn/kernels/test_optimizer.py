@@ -46,7 +46,9 @@ def plainly(
     """A step as everybody would write it."""
     for number, weight in enumerate(weights):
         some = [part[number] for part in parts if part[number] is not None]
-        weight.grad = sum(some[1:], some[0].clone()) if some else torch.zeros_like(weight)
+        # Torch's fused Adam wants gradients that lie as weights do.
+        whole = sum(some[1:], some[0].clone()) if some else torch.zeros_like(weight)
+        weight.grad = whole.contiguous()
     if clip:
         nn.utils.clip_grad_norm_(weights, clip)
     by.step()
