@@ -79,6 +79,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m experiments.choose decide
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.converged_page
+	$(BIN)/python -m experiments.automatic_page
 	$(BIN)/python -m experiments.when_page
 	$(BIN)/python -m experiments.accurate report
 	$(BIN)/python -m experiments.first_minute report

@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 from benchmarks.command import write_pages
-from experiments.paper.grid import Group, Method, groups, shared_rules
+from experiments.paper.grid import Group, groups
+from experiments.paper.significance import welch
 from experiments.paper.table import Results, caption, spread, table
+from experiments.rulebook_sizes import sizes_section
 
 HERE = Path(__file__).parent
 GRID = HERE / "converged"
@@ -20,6 +22,7 @@ RESULTS = HERE / "results" / "converged"
 PAGE = Path("docs") / "rulebooks.md"
 SHARED, PRIVATE, PAIRS, LETTERS = "grc-repair+auto", "grc-repair", "bpe", "characters"
 SPARSE = "grc-none+64"  # what held-out documents prefer where it was tried, which is DNA
+_NOISE = 0.05  # p below which a difference is none of chance
 COLUMNS = {
     SHARED: "over a rulebook",
     SPARSE: "64 shared rules only",
@@ -53,10 +56,13 @@ knows how they are spelled. Everything (the rulebook, too) from so many document
 python -m experiments.paper run --grid experiments/few/1000 --results experiments/results/few/1000 --device cuda --processes auto
 ```
 """
-SIZES = """## How many rules to share
+KERNELS = """## Kernels of our own, and cuDNN's
+
+The rows over a rulebook of the tables above ran on Laconic's own LSTM (bf16 products, float32 states). The same rows on cuDNN's float32, `--no-kernels`:
+test accuracy, %, over the same seeds; *p* is that of Welch's test, two-sided, that the two are the same.
 
 ```
-python -m experiments.paper run --grid experiments/sizes --results experiments/results/sizes --device cuda --processes auto
+python -m experiments.paper run --grid experiments/cudnn --results experiments/results/cudnn --device cuda --processes 15
 ```
 """
 VECTORS = {
@@ -68,15 +74,17 @@ TABLES = """Test accuracy, %, mean ± standard deviation over seeds, and n', the
 """
 
 
-def page() -> str:
-    """Return the page."""
+def page() -> dict[str, str]:
+    """Return the files of the page by name: rulebooks.md, and the picture that it shows."""
     results, of = Results(RESULTS), groups(GRID)
     parts = [INTRODUCTION, "## In short\n", "\n".join(findings(results, of)) + "\n"]
     parts += ["## Accuracy\n", TABLES]
     for group in of:
         parts += [f"### {group.title}\n", caption(results, group) + "\n"]
         parts.append("\n".join(_table(results, group)) + "\n")
-    return "\n".join([*parts, FEW, *_few(), SIZES, *_sizes()])
+    sizes, pictures = sizes_section(HERE / "results" / "sizes", results)
+    parts += [FEW, *_few(), *sizes, KERNELS, *_kernels()]
+    return {PAGE.name: "\n".join(parts), **pictures}
 
 
 def _few() -> Iterator[str]:
@@ -89,23 +97,27 @@ def _few() -> Iterator[str]:
         yield "\n".join(table(["", *VECTORS.values()], cells)) + "\n"
 
 
-def _sizes() -> Iterator[str]:
-    """Yield a table for each set: rules that are shared, what is read, how well."""
-    results = Results(HERE / "results" / "sizes")
-    for group in groups(HERE / "sizes"):
+def _kernels() -> Iterator[str]:
+    """Yield a table of the same rows with kernels of our own and with cuDNN's, and what it says."""
+    ours, theirs = Results(RESULTS), Results(HERE / "results" / "cudnn")
+    cells, apart = [], list[str]()
+    for group in groups(HERE / "cudnn"):
         for name in group.sets:
-            methods = [m for _, names, _ in group.methods for m in names if results.of(name, m)]
-            cells = [
-                [
-                    f"{shared_rules(Method.named(m).codec)[1]:,}",
-                    f"{results.of(name, m)[0]['documents']['sequence']:,.0f}",
-                    spread(results.values(name, m)),
-                ]
-                for m in methods
-            ]
-            if cells:
-                yield f"{name}. {caption(results, group)}\n"
-                yield "\n".join(table(["shared rules", "n'", "accuracy"], cells)) + "\n"
+            rows = [row for row in ours.of(name, SHARED) if row["config"].get("kernels")]
+            pair = [100 * row["test"]["accuracy"] for row in rows], theirs.values(name, SHARED)
+            if not all(pair):
+                continue
+            points = mean(pair[0]) - mean(pair[1])
+            p = min(1.0, 2 * min(welch(*pair), welch(pair[1], pair[0])))
+            apart += [name] if p < _NOISE else []
+            cells.append([name, *map(spread, pair), f"{points:+.2f}", f"{p:.2f}"])
+    if not cells:
+        yield "Not measured yet.\n"
+        return
+    heads = ["kernels of our own", "cuDNN, float32", "difference", "p"]
+    yield "\n".join(table(["", *heads], cells)) + "\n"
+    where = f"all but {', '.join(apart)}" if apart else f"all {len(cells)} sets"
+    yield f"The difference is within noise (p of at least {_NOISE:g}) on {where}.\n"
 
 
 def findings(results: Results, of: Iterable[Group]) -> list[str]:
@@ -177,4 +189,5 @@ def _table(results: Results, group: Group) -> list[str]:
 
 
 if __name__ == "__main__":
-    write_pages({PAGE: page()}, check="--check" in sys.argv[1:])
+    made = {PAGE.parent / name: text for name, text in page().items()}
+    write_pages(made, check="--check" in sys.argv[1:])

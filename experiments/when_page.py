@@ -14,22 +14,23 @@ from statistics import mean
 from benchmarks.command import write_pages
 from benchmarks.data import DATASETS
 from experiments import first_minute
+from experiments.paper.both import SHARED
 from experiments.paper.grid import COMPOSERS, IN_PLACE
 from experiments.paper.results import Figures, saw_no_test
 from experiments.paper.table import MISSING, Results, table
+from experiments.paper.views import BOTH as PRIVATE
 from laconic.codecs import CODECS
 
 FOLDER = Path(__file__).parent / "results"
-FOLDERS = ("paper", "converged", "auto")
+FOLDERS = ("paper", "converged", "auto", "both")
 PAGE = Path(__file__).parent.parent / "docs" / "when.md"
 _SHORT, _LONG = 1_000, 3_000  # letters: shorter, and longer than that
 _REPETITIVE = 8.0  # letters for a symbol of Re-Pair's sequence
-_BOTH = "both-repair"
 _CLOSE = 0.5  # points that are as good as none
 INTRODUCTION = """# When should I use this?
 
 Written by `make docs` from `experiments/results`: what wins is what the rows there say, Laconic's losses included. How each was trained, and
-on what, is on the pages of [the paper's experiments](results.md), [shared rules](rulebooks.md) and [the first minute](first_minute.md). A family that has
+on what, is on the pages of [the paper's experiments](results.md), [shared rules](rulebooks.md), [the default](automatic.md) and [the first minute](first_minute.md). A family that has
 several methods (codecs, composers; words or characters) is shown by the one that held-out documents prefer on each set. Means are over the sets of a kind,
 and a family is compared where it has been run on all of them.
 """
@@ -37,16 +38,21 @@ and a family is compared where it has been run on all of them.
 
 @dataclass(frozen=True)
 class Family:
-    """Methods that a user would call one thing; `ours` if they are Laconic's own."""
+    """Methods that a user would call one thing; `ours` if they are Laconic's own.
+
+    What was run `before` is looked at where the methods have no rows yet.
+    """
 
     name: str
     methods: tuple[str, ...]
     ours: bool = True
+    before: tuple[str, ...] = ()
 
 
+BOTH = Family("counting and reading (`both`)", (SHARED,), before=(PRIVATE,))
 FAMILIES = (
     Family("the default (`auto`)", ("auto-repair+auto",)),
-    Family("counting and reading (`both`)", (_BOTH,)),
+    BOTH,
     Family("reading over a rulebook", ("grc-repair+auto",)),
     Family(
         "reading private grammars",
@@ -95,11 +101,17 @@ class Evidence:
         """Return the mean test accuracy, in %, of the method that held-out documents prefer."""
         tried = [
             (_held_out(rows), 100 * mean(row["test"]["accuracy"] for row in rows))
-            for results in self.all
-            for method in family.methods
-            if (rows := results.of(dataset, method))
+            for rows in self.rows(dataset, family)
         ]
         return max(tried)[1] if tried else None
+
+    def rows(self, dataset: str, family: Family) -> list[list[Figures]]:
+        """Return the rows of every method that has some; of those before, if there are no others."""
+        for methods in (family.methods, family.before):
+            found = [results.of(dataset, method) for results in self.all for method in methods]
+            if some := [rows for rows in found if rows]:
+                return some
+        return []
 
     def cost(self, dataset: str, family: Family) -> Iterator[tuple[float, float]]:
         """Yield documents a second and MB of training alone on a GPU, of every method measured."""
@@ -159,7 +171,7 @@ def page(evidence: Evidence) -> str:
 def _caveat(evidence: Evidence) -> str:
     """Return a warning of settings that people chose who had seen tests; nothing if none were."""
     sets = [name for kind in evidence.kinds() for name in kind.sets]
-    rows = [row for results in evidence.all for name in sets for row in results.of(name, _BOTH)]
+    rows = [row for name in sets for some in evidence.rows(name, BOTH) for row in some]
     if saw_no_test(rows, "both"):
         return ""
     return (
@@ -281,7 +293,9 @@ def on_a_laptop(rows: Sequence[Figures]) -> list[str]:
 def _held_out(rows: Sequence[Figures]) -> float:
     """Return the mean accuracy on what was held out, of trained rows and of rivals."""
     best = [
-        max(row["epochs"]["valid_accuracy"]) if "epochs" in row else row["config"]["valid_accuracy"]
+        max(row["epochs"]["valid_accuracy"], default=0.0)
+        if "epochs" in row
+        else row["config"]["valid_accuracy"]
         for row in rows
     ]
     return float(mean(best))

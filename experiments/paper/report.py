@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.command import write_pages
+from experiments.paper.both import about_both, both_section
 from experiments.paper.differences import DIFFERENCES, about_differences, differences
 from experiments.paper.drawing import draw_complexity, draw_memory
 from experiments.paper.findings import (
@@ -78,11 +79,15 @@ Memory is above model and optimizer. The ratios are at the memory that character
 """
 
 
-def page(results: Results, groups: Sequence[Group]) -> dict[str, str]:
-    """Return the files of the page by name: results.md, and the pictures that it shows."""
+def page(results: Results, groups: Sequence[Group], both: Results | None = None) -> dict[str, str]:
+    """Return the files of the page by name: results.md, and the pictures that it shows.
+
+    `both` has the rows of both views over rulebooks, whose section takes the place of older ones.
+    """
     views = [group for group in groups if group.of_views]
     groups = [group for group in groups if group not in views]
-    short = summary(results, groups) + about_views(results, views)[:1]
+    newer = about_both(both, results) if both else []
+    short = summary(results, groups) + (newer or about_views(results, views))[:1]
     parts = [INTRODUCTION, "## In short\n", "\n".join(short) + "\n"]
     parts += _compression(results)
     parts += ["## Accuracy\n", MARKS]
@@ -98,7 +103,7 @@ def page(results: Results, groups: Sequence[Group]) -> dict[str, str]:
     parts += ["### Differences and their significance\n", DIFFERENCES]
     parts += ["\n".join(about_differences(results, sets)) + "\n", *differences(results, sets)]
     parts += _speed(results, groups)
-    parts += _views(results, views) if views else []
+    parts += _views(results, views, both) if views else []
     pictures: dict[str, str] = {}
     parts += _figure(results, pictures)
     parts += _complexity(results, pictures)
@@ -113,7 +118,7 @@ def write_report(
 ) -> None:
     """Write the page, or exit with 1 if it is not what would be written."""
     trained = [group for group in groups if not group.of_views]
-    made = page(Results(results, trained), groups)
+    made = page(Results(results, trained), groups, Results(results.parent / "both"))
     write_pages(
         {to: made.pop("results.md")} | {to.parent / name: made[name] for name in made}, check
     )
@@ -168,12 +173,15 @@ def _speed(results: Results, groups: Sequence[Group]) -> list[str]:
     ]
 
 
-def _views(results: Results, groups: Sequence[Group]) -> list[str]:
+def _views(results: Results, groups: Sequence[Group], both: Results | None) -> list[str]:
+    title = "## Two views: symbols and n-grams\n"
+    if both and (newer := both_section(both, results)):
+        return [title, *newer]
     found = about_views(results, groups)
     sets = [name for group in groups for name in group.sets]
     rows = [row for name in sets for row in results.of(name, "both-repair")]
     return [
-        "## Two views: symbols and n-grams\n",
+        title,
         VIEWS.format(chosen=NOT_SEEN if rows and saw_no_test(rows, "both") else SEEN),
         views_caption(results, groups) + "\n",
         "\n".join(views_table(results, groups)) + "\n",

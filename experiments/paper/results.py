@@ -64,8 +64,11 @@ def choices_digest() -> str:
 
 def not_chosen() -> list[str]:
     """Return the presets of CHOICES that have settings whose trials have not been run."""
-    presets = read(CHOICES).items()
-    return [name for name, of in presets if any(each["by"] == NOT_RUN for each in of.values())]
+    left = list[str]()
+    for name, of in read(CHOICES).items():  # what others are like comes before them
+        waits = {NOT_RUN, *(f"as in {other}" for other in left)}
+        left += [name] if any(each["by"] in waits for each in of.values()) else []
+    return left
 
 
 def saw_no_test(rows: Iterable[Figures], preset: str) -> bool:

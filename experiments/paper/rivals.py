@@ -136,7 +136,7 @@ def nearest(problem: _Problem) -> tuple[Scores, Figures]:
 
 def fast_text(problem: _Problem) -> tuple[Scores, Figures]:
     """Words and pairs of words by fastText; of DNA, six letters at every place, and pairs."""
-    # Its authors' own package has no wheels: pip install fasttext-numpy2-wheel.
+    # Its authors' own package has no wheels: pip install fasttext-numpy2 (MIT; 0.10.4).
     from fasttext import train_supervised
 
     lines = [[_words(text, problem.kind) for text in part] for part in problem.parts]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from experiments.paper.grid import Group
 from experiments.paper.table import MISSING, Results, spread, table, told
 
-__all__ = ["VIEWS", "about_views", "views_caption", "views_table"]
+__all__ = ["BOTH", "LINEAR", "VIEWS", "about_views", "views_caption", "views_table"]
 
 LINEAR, BOTH = "rival_linear", "both-repair"
 VIEWS = {

@@ -9,7 +9,6 @@ import pytest
 from experiments.accurate import REPORT, RESULTS, report, rows_of, run
 from experiments.paper.results import add_rows, find_row
 from laconic.training.presets import PRESETS
-from laconic.training.settings import resolve
 
 SMALL = {
     "width": 8,
@@ -31,10 +30,10 @@ def test_page_shows_the_newest_results() -> None:
 def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PRESETS, "both", PRESETS["both"] | SMALL)
     monkeypatch.chdir(tmp_path)
-    results, paper = tmp_path / "results", tmp_path / "paper"
+    results = tmp_path / "results"
     rows = rows_of("bacteria", ["both", "sequence", "ngram"], ["repair", "none"], [3])
     run(rows, "cpu", results)
-    page = report(results, "bacteria", paper)
+    page = report(results, "bacteria", tmp_path / "both")
     for row in rows:
         figures = find_row(results, *row.key)
         assert figures is not None
@@ -42,7 +41,7 @@ def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert figures["config"]["local_ngrams"] == 7
         assert figures["config"]["seed"] == 3
         assert figures["test"]["accuracy"] > (0.3 if row.method.model == "sequence" else 0.7)
-        if row.method.name != "ngram-none":  # which is ngram-repair
+        if row.method.model != "ngram":  # which is but a part
             assert f"| {100 * figures['test']['accuracy']:.2f} | 1 | " in page
     [path] = results.iterdir()
     before = path.stat().st_mtime_ns
@@ -50,14 +49,16 @@ def test_rows_of_both_codecs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert path.stat().st_mtime_ns == before, "they were there already"
 
 
-def test_rows_of_the_papers_grid_count_if_they_are_of_the_preset(tmp_path: Path) -> None:
-    results, paper = tmp_path / "results", tmp_path / "paper"
-    for seed, more in enumerate(({}, {}, {"view_loss": 0.0})):
-        of_preset = resolve("both", {"device": "cuda", "seed": seed, **more}).to_json()
-        row = {"dataset": "imdb", "method": "both-repair", "model": "both", "seed": seed}
-        row |= {"test": {"accuracy": 0.9 + seed / 100}, "config": of_preset, "processes": 5}
-        add_rows(paper, row)
-    assert "| `both`, Re-Pair | 90.50 ± 0.71 | 2 | – | – |" in report(results, "imdb", paper)
-    row |= {"seed": 0, "processes": 1, "epochs": {"seconds": [2.0, 3.0]}, "peak_memory_mb": 77}
-    add_rows(results, row)  # alone, and 92 %
-    assert "| `both`, Re-Pair | 91.50 ± 0.71 | 2 | 5 | 77 |" in report(results, "imdb", paper)
+def test_rows_of_the_preset_come_first_and_their_views_beside_them(tmp_path: Path) -> None:
+    results, both = tmp_path / "results", tmp_path / "both"
+    assert "## Before" not in report(results, "imdb", both)
+    for seed, method in ((0, "both-repair+auto"), (1, "both-repair+auto"), (0, "both-none")):
+        row = {"dataset": "imdb", "method": method, "seed": seed, "config": {"device": "cuda"}}
+        row |= {"test": {"accuracy": 0.9 + seed / 100}, "views": {"ngram": {"accuracy": 0.8}}}
+        row |= {"processes": 1 + 14 * seed, "epochs": {"seconds": [2.0, 3.0]}, "peak_memory_mb": 77}
+        add_rows(both, row)
+    page = report(results, "imdb", both)
+    assert "| `both`, Re-Pair over a rulebook | 90.50 ± 0.71 | 2 | 5 | 77 |" in page
+    assert "| … its counting alone | 80.00 ± 0.00 | 2 | – | – |" in page
+    assert '| `both`, `codec="none"` (characters) | 90.00 | 1 | 5 | 77 |' in page
+    assert "## Before" in page
