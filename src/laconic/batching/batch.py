@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
+from laconic.batching.packing import moved, packed
 from laconic.batching.sampler import Numbers
 from laconic.errors import InputError
 from laconic.forest import Forest, plant
@@ -84,19 +85,24 @@ class Batch:
 
     def to(self, device: torch.device | str | int, non_blocking: bool = False) -> Batch:
         """Return the batch with its tensors on a device; `non_blocking` is for pinned ones."""
-        return self._with(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+        return self._with(lambda tensors: moved(tensors, device, non_blocking))
 
     def pin_memory(self) -> Batch:
-        """Return the batch in memory that a GPU reads by itself; DataLoader calls this."""
-        return self._with(Tensor.pin_memory)
+        """Return the batch in memory that a GPU reads by itself, all at once; DataLoader's way."""
+        return self._with(lambda tensors: packed(tensors, pin_memory=True))
 
-    def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        def changed(value: Any) -> Any:
+    def _with(self, change: Callable[[list[Tensor]], list[Tensor]]) -> Batch:
+        """Return the batch with other tensors, given all of them."""
+        fields = vars(self).items()
+        kept = [value if isinstance(value, tuple) else (value,) for _, value in fields]
+        changed = iter(change([each for some in kept for each in some if isinstance(each, Tensor)]))
+
+        def new(value: Any) -> Any:
             if isinstance(value, Bag | NgramsInPlace):
-                return type(value)(*map(change, value))
-            return change(value) if isinstance(value, Tensor) else value
+                return type(value)(*map(new, value))
+            return next(changed) if isinstance(value, Tensor) else value
 
-        return Batch(**{name: changed(value) for name, value in vars(self).items()})
+        return Batch(**{name: new(value) for name, value in fields})
 
     def __len__(self) -> int:
         """The number of documents."""

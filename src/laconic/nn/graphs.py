@@ -75,7 +75,7 @@ def captured_training(
         into.add(found)
         return mean
 
-    return Captured(body, before=before, warm_up=run, memory=memory)
+    return Captured(body, before=before, warm_up=run, memory=memory, by_kernels=model.kernels)
 
 
 def captured_inference(
@@ -95,7 +95,7 @@ def captured_inference(
             outputs: Tensor = model(batch)
         return outputs.clone()
 
-    return Captured(body, after=after, memory=memory, cost=_INFERENCE)
+    return Captured(body, after=after, memory=memory, cost=_INFERENCE, by_kernels=model.kernels)
 
 
 class GraphMemory:
@@ -146,8 +146,9 @@ class Captured:
     their memory, also with others of the same `memory`, but for copies of what they read; `cost` is
     how much a symbol takes of it, to be compared with those. `before` is called before each run;
     `warm_up`, by default the function itself, has libraries set themselves up outside of any graph.
-    Not for models whose shapes or control flow depend on values on the device, nor for several
-    processes with DistributedDataParallel.
+    With `by_kernels` a kernel of our own copies batches, where it can. Not for models whose shapes
+    or control flow depend on values on the device, nor for several processes with
+    DistributedDataParallel.
     """
 
     def __init__(
@@ -158,10 +159,12 @@ class Captured:
         warm_up: Callable[[Batch], Any] | None = None,
         memory: GraphMemory | None = None,
         cost: float = 1.0,
+        by_kernels: bool = True,
     ) -> None:
         self._body, self._before, self._after = body, before, after
         self._warm_up, self._memory, self._cost = warm_up or body, memory or GraphMemory(), cost
         self._memory.join(self)
+        self._by_kernels = by_kernels
         self._met: Counter[_Key] = Counter()
         self._graphs: dict[_Key, _Graph] = {}
         self._warm: set[bool] = set()
@@ -175,7 +178,7 @@ class Captured:
         graph = self._graph_for(batch)
         if self._before:
             self._before()
-        copy_in(graph.batch, batch)
+        copy_in(graph.batch, batch, self._by_kernels)
         graph.graph.replay()
         return graph.result.clone()
 
@@ -216,7 +219,7 @@ class Captured:
         memory = self._memory
         memory.make_room(shape[0] * shape[1] * self._cost)
         static = empty_batch(batch, shape, room, entries)
-        copy_in(static, batch)
+        copy_in(static, batch, self._by_kernels)
         if bool(room) not in self._warm:
             # Libraries set themselves up when they are first used, which cannot be captured; and
             # the composer is used by the first batch that has rules.

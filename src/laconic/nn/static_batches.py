@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from laconic.batching import Bag, Batch, NgramsInPlace
+from laconic.nn.kernels import batches as kernels
 
 _ROOM = 64  # nodes that a level has room for at least, and to a multiple of which it is rounded
 _MORE_LEVELS = 2  # that there is room for: how deep the deepest document is varies
@@ -98,19 +99,30 @@ def _empty_places(ngrams: NgramsInPlace, sizes: Sequence[int]) -> NgramsInPlace:
     return NgramsInPlace(*found)
 
 
-def copy_in(static: Batch, batch: Batch) -> None:
-    """Write a batch into a larger one; its nodes move to where their levels begin there."""
+def copy_in(static: Batch, batch: Batch, by_kernels: bool = True) -> None:
+    """Write a batch into a larger one; its nodes move to where their levels begin there.
+
+    With `by_kernels`, where that can be, one kernel does it.
+    """
+    if by_kernels and not kernels.obstacle(static, batch):
+        kernels.copy_in(static, batch)
+    else:
+        copy_in_plainly(static, batch)
+
+
+def copy_in_plainly(static: Batch, batch: Batch) -> None:
+    """Write a batch into a larger one, array by array."""
     terminals, length = batch.alphabet_size, batch.symbols.shape[1]
     places = torch.arange(
         terminals + len(batch.children), dtype=torch.int32, device=batch.symbols.device
     )
     levels = zip(static.level_offsets, pairwise(batch.level_offsets), strict=False)
     moves = [(new - old, end - old) for new, (old, end) in levels]
+    static.children.zero_()
     if moves:
         by, sizes = torch.tensor(moves, dtype=torch.int32).t().to(places.device, non_blocking=True)
         count = len(batch.children)
         places[terminals:] += torch.repeat_interleave(by, sizes, output_size=count)
-        static.children.zero_()
         children = places.index_select(0, batch.children.reshape(-1)).view(-1, 2)
         static.children.index_copy_(0, places[terminals:].long() - terminals, children)
     static.symbols[:, length:].zero_()
