@@ -18,6 +18,7 @@ from experiments.paper.findings import (
     summary,
 )
 from experiments.paper.grid import Group
+from experiments.paper.learns import learns_section
 from experiments.paper.results import RESULTS, saw_no_test
 from experiments.paper.table import (
     Results,
@@ -79,10 +80,16 @@ Memory is above model and optimizer. The ratios are at the memory that character
 """
 
 
-def page(results: Results, groups: Sequence[Group], both: Results | None = None) -> dict[str, str]:
+def page(
+    results: Results,
+    groups: Sequence[Group],
+    both: Results | None = None,
+    learns: Results | None = None,
+) -> dict[str, str]:
     """Return the files of the page by name: results.md, and the pictures that it shows.
 
-    `both` has the rows of both views over rulebooks, whose section takes the place of older ones.
+    `both` has the rows of both views over rulebooks, whose section takes the place of older ones,
+    `learns` those of the paper's protocol as printed.
     """
     views = [group for group in groups if group.of_views]
     groups = [group for group in groups if group not in views]
@@ -93,6 +100,7 @@ def page(results: Results, groups: Sequence[Group], both: Results | None = None)
     parts += ["## Accuracy\n", MARKS]
     for group in groups:
         parts += _accuracy(results, group)
+    parts += learns_section(learns) if learns else []
     parts += [
         "### The paper's own sets of text\n",
         "Its accuracies, %, on sets of which we have other or fewer documents:\n",
@@ -118,7 +126,11 @@ def write_report(
 ) -> None:
     """Write the page, or exit with 1 if it is not what would be written."""
     trained = [group for group in groups if not group.of_views]
-    made = page(Results(results, trained), groups, Results(results.parent / "both"))
+    made = page(
+        Results(results, trained),
+        groups,
+        *(Results(results.parent / name) for name in ("both", "learns")),
+    )
     write_pages(
         {to: made.pop("results.md")} | {to.parent / name: made[name] for name in made}, check
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ __all__ = [
     "accuracy_table",
     "caption",
     "compression_table",
+    "machines_of",
     "speed_table",
     "spread",
     "table",
@@ -148,13 +150,23 @@ def caption(results: Results, group: Group) -> str:
     departures = told([(row["dataset"], row["protocol"]["departures"]) for row in trained])
     counts = sorted(set(Counter((row["dataset"], row["method"]) for row in trained).values()))
     several = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    machines = " and ".join(sorted({row["about"]["machine"] for row in trained}))
+    machines = machines_of(trained)
     few = " Two seeds cannot be significantly different from two others." if counts[0] < 3 else ""
     few += _not_run(results, group)
     return (
         f"**Departs from the paper's protocol**: {departures}.{_in_place(results, group)} Mean ± "
         f"standard deviation over {several} seeds.{few} Trained on {machines}."
     )
+
+
+def machines_of(rows: Iterable[Figures]) -> str:
+    """Return the machines that rows were trained on; how many processors they had does not matter.
+
+    >>> machines_of({"about": {"machine": f"a GPU, {k} processors, Linux"}} for k in (2, 16))
+    'a GPU, Linux'
+    """
+    named = {re.sub(r", \d+ processors?", "", row["about"]["machine"]) for row in rows}
+    return " and ".join(sorted(named))
 
 
 def _not_run(results: Results, group: Group) -> str:

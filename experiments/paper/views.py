@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from experiments.paper.grid import Group
-from experiments.paper.table import MISSING, Results, spread, table, told
+from experiments.paper.table import MISSING, Results, machines_of, spread, table, told
 
 __all__ = ["BOTH", "LINEAR", "VIEWS", "about_views", "views_caption", "views_table"]
 
@@ -52,10 +52,9 @@ def views_caption(results: Results, groups: Sequence[Group]) -> str:
     pairs = [(row["dataset"], group.departures_in(row["config"])) for group, row in found]
     seeds = Counter((row["dataset"], row["method"]) for row in trained).values()
     several = f"{min(seeds)}" if min(seeds) == max(seeds) else f"{min(seeds)} to {max(seeds)}"
-    machines = " and ".join(sorted({row["about"]["machine"] for row in trained}))
     return (
         f"Departs from the preset: {told(pairs)}. Mean ± standard deviation over {several} seeds. "
-        f"Trained on {machines}."
+        f"Trained on {machines_of(trained)}."
     )
 
 

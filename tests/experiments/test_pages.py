@@ -13,6 +13,7 @@ from experiments.automatic_page import AUTO, findings, lines_of, rival_of
 from experiments.automatic_page import page as automatic_page
 from experiments.paper import grid
 from experiments.paper.both import CHARACTERS, SHARED, about_both, both_section, both_table
+from experiments.paper.learns import learns_section
 from experiments.paper.report import page
 from experiments.paper.results import add_rows
 from experiments.paper.table import Results
@@ -71,6 +72,18 @@ def test_newer_rows_take_the_place_of_older_views(tmp_path: Path) -> None:
     assert "a little too good" not in text
     assert "| imdb | **92.34** | 90.00 | 91.00 | 91.23 | – |" in text
     assert "Not all of its settings have been tried" in text  # the row names no choice
+
+
+def test_who_learns_in_as_many_epochs_as_the_paper(tmp_path: Path) -> None:
+    assert learns_section(Results(tmp_path)) == []
+    for seed, accuracy, held in ((0, 77.0, [0.5, 0.7, 0.8]), (1, 55.0, [0.5, 0.5, 0.6])):
+        figures = {"dataset": "H3", "method": "mlp-lzd", "seed": seed, "config": {}}
+        figures |= {"test": {"accuracy": accuracy / 100}, "epochs": {"valid_accuracy": held}}
+        figures |= {"about": {"machine": "a GPU"}, "protocol": {"departures": []}}
+        add_rows(tmp_path, figures)
+    text = "\n".join(learns_section(Results(tmp_path)))
+    assert "| H3 | Bi-LSTM-mlp (LZD) | 66.00 ± 15.56 | 80.27 | -14.27 | 2, never |" in text
+    assert "66.0 %, **not** within 5 points of the paper's 80.3 %; 77.0 % of the 1 of 2" in text
 
 
 def test_the_default_beside_its_parts_and_the_linear_rival(tmp_path: Path) -> None:
