@@ -14,7 +14,7 @@ _ALIGNED = 16  # bytes, to multiples of which gradients begin
 
 
 class Gradients:
-    """Gradients that are added up over the parts of a step; each parameter's is its `grad`.
+    """Gradients that are added up over the parts of a step, apart from what torch adds up itself.
 
     Those of a parameter that nothing used are 0, not None. With `by_kernels`, where that can be,
     one kernel adds up all of them.
@@ -23,6 +23,7 @@ class Gradients:
     >>> gradients = Gradients([weight])
     >>> for loss in (3 * weight.sum(), 4 * weight.sum()):
     ...     gradients.add(torch.autograd.grad(loss, gradients.parameters))
+    >>> gradients.attach()
     >>> weight.grad.tolist()
     [7.0, 7.0]
     """
@@ -44,7 +45,6 @@ class Gradients:
         """Which kernels need."""
         if by_kernels and not kernels.obstacle(self.parameters):
             self.chunks = kernels.Chunks(self.parameters, [start // 4 for start in starts])
-        self.attach()
 
     @property
     def array(self) -> Tensor:
@@ -52,9 +52,14 @@ class Gradients:
         return self._buffer.view(torch.float32)
 
     def attach(self) -> None:
-        """Make them the parameters' again: somebody may have set those to None."""
+        """Make them the parameters' own, to which torch would add, too."""
         for parameter, gradient in zip(self.parameters, self._views, strict=True):
             parameter.grad = gradient
+
+    def detach(self) -> None:
+        """Leave the parameters without gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
 
     def clear(self) -> None:
         """Set all to 0, unless they are."""

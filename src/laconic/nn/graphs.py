@@ -58,8 +58,8 @@ def captured_training(
     into = gradients or Gradients(model.parameters(), model.kernels)
 
     def before() -> None:
-        into.attach()
         if gradients is None:
+            into.attach()  # Somebody may have set them to None, as zero_grad does.
             into.clear()
         into.clean = False
 

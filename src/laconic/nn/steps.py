@@ -60,9 +60,11 @@ class CapturedStep:
             self._apply()
             self._gradients.clean = True
         else:
+            self._gradients.attach()
             if self._clip:
                 nn.utils.clip_grad_norm_(self._gradients.parameters, self._clip)
             self._optimizer.step()
+            self._gradients.detach()  # Else what others find would be added to them.
         return sum(others, first)
 
     def reserve(self, batch: Batch) -> None:
