@@ -21,7 +21,7 @@ from laconic import compress_many
 from laconic.batching import Batch, collate
 from laconic.codecs import CodecName
 from laconic.nn import GrammarModel, ModelConfig
-from laconic.nn.memory import peak_memory_mb
+from laconic.nn.memory import peak_memory_mb, reset_peak_memory
 
 __all__ = ["SHARES", "document", "measure_complexity", "measure_step"]
 
@@ -65,7 +65,7 @@ def measure_step(
     if cuda:
         gc.collect()
         torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
+        reset_peak_memory(where)
     before = peak_memory_mb(where)
     for _ in range(repeats):
         began = time.perf_counter()

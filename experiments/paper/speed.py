@@ -24,7 +24,7 @@ from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic.batching import Batch, GrammarDataset, LengthSampler
 from laconic.batching import batches as loader
 from laconic.nn import GrammarModel
-from laconic.nn.memory import is_out_of_memory, peak_memory_mb
+from laconic.nn.memory import is_out_of_memory, peak_memory_mb, reset_peak_memory
 from laconic.nn.steps import CapturedStep
 from laconic.training.holdout import divide
 from laconic.training.losses import document_losses, losses_of_views
@@ -101,7 +101,7 @@ def _point(row: Row, device: torch.device, cache: Path, seconds: float, batches:
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats(device)
+            reset_peak_memory(device)
 
 
 def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batches: int) -> Figures:

@@ -211,9 +211,13 @@ def test_too_little_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise torch.OutOfMemoryError("no")
 
     monkeypatch.setattr(predictor.model, "read", full)
-    with pytest.raises(
-        MemoryError,
-        match="out of memory: batch_size is 3, budget 65536; lower one of them or use device cpu",
+    told = pytest.warns(UserWarning, match="in smaller pieces from now on")
+    with (
+        told,
+        pytest.raises(
+            MemoryError,
+            match="out of memory, with one document at a time, too; use device cpu",
+        ),
     ):
         predictor.outputs(TEXTS)
 

@@ -102,7 +102,11 @@ def test_too_little_memory(error: RuntimeError, monkeypatch: pytest.MonkeyPatch)
 
     model = make_model("sequence").train()
     monkeypatch.setattr(model, "read", full)
-    with pytest.raises(OutOfMemoryError, match="batch_size is 7, budget 500; lower one of them or"):
+    told = pytest.warns(UserWarning, match="in smaller pieces from now on")
+    with (
+        told,
+        pytest.raises(OutOfMemoryError, match="one document at a time, too; use device"),
+    ):
         ForwardPass(model, 7, 500).outputs(documents(9))
     assert model.training
     other = RuntimeError("something else")

@@ -475,7 +475,11 @@ def test_too_little_memory(
         raise error
 
     monkeypatch.setattr(GrammarModel, "forward", full)
-    with pytest.raises(OutOfMemoryError, match="batch_size is 16, budget unlimited; lower one"):
+    told = pytest.warns(UserWarning, match="in smaller pieces from now on")
+    with (
+        told,
+        pytest.raises(OutOfMemoryError, match="one document at a time, too; use prec"),
+    ):
         train(corpus, TINY)
 
 

@@ -6,8 +6,9 @@ with needs("a batch for training", "train"):
     import torch  # noqa: F401
 
 from laconic.batching.batch import Bag, Batch, NgramsInPlace, collate
+from laconic.batching.cutting import cut
 from laconic.batching.dataset import GrammarDataset
-from laconic.batching.loader import batches
+from laconic.batching.loader import batches, pieces
 from laconic.batching.sampler import LengthSampler
 
 __all__ = [
@@ -18,4 +19,6 @@ __all__ = [
     "NgramsInPlace",
     "batches",
     "collate",
+    "cut",
+    "pieces",
 ]

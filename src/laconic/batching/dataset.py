@@ -87,6 +87,13 @@ class GrammarDataset(Dataset[Batch]):
         """The symbols of each document's sequence, int64 [N]: what LengthSampler wants."""
         return np.diff(self.grammars.sequence_offsets)[self.rows]
 
+    def lengths_of(self, rows: Sequence[int] | Int64s) -> Int64s:
+        """Return the symbols of some documents' sequences, int64 [n], in O(n)."""
+        chosen = self.rows[np.asarray(rows, np.int64)]
+        offsets = self.grammars.sequence_offsets
+        lengths: Int64s = offsets[chosen + 1] - offsets[chosen]
+        return lengths
+
     @property
     def row_groups(self) -> RowGroups | None:
         """How its documents lie on disk, which LengthSampler wants, too; None in memory."""
@@ -105,7 +112,7 @@ class GrammarDataset(Dataset[Batch]):
         """Return some documents as one batch; PyTorch's DataLoader calls this."""
         return self.batch(rows)
 
-    def batch(self, rows: Sequence[int], seed: Sequence[int] | None = None) -> Batch:
+    def batch(self, rows: Sequence[int] | Int64s, seed: Sequence[int] | None = None) -> Batch:
         """Return some documents as one batch, in that order.
 
         With `seed`, symbols are expanded at random; how depends on it and the documents' rows of

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeAlias
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from laconic.batching.batch import Batch
+from laconic.batching.cutting import cut
 from laconic.batching.dataset import GrammarDataset
 from laconic.batching.prefetch import ahead
 from laconic.batching.sampler import LengthSampler
 
 _THREADS = 2  # that make batches for a GPU: the core, which does most of it, needs no GIL
-_Named: TypeAlias = tuple[list[int], tuple[int, ...] | None]
-"""The rows of a batch, and its seed."""
+_Named: TypeAlias = tuple[list[list[int]], tuple[int, ...] | None]
+"""The rows of each piece of a batch, and the batch's seed."""
 
 
 def batches(
@@ -34,7 +35,28 @@ def batches(
     that they are for a GPU, which is then busy with those before. `seed` and the sampler's epoch
     are the seed of what is random in documents. Torch's global random state is left alone.
     """
-    named = _NamedBatches(sampler, seed)
+    made = pieces(
+        dataset, sampler, workers=workers, pin_memory=pin_memory, seed=seed, threads=threads
+    )
+    return Batches(made)
+
+
+def pieces(
+    dataset: GrammarDataset,
+    sampler: LengthSampler | Collection[list[int]],
+    limit: Callable[[], int | None] = lambda: None,
+    *,
+    workers: int = 0,
+    pin_memory: bool = False,
+    seed: int | None = None,
+    threads: int | None = None,
+) -> Pieces:
+    """Return the batches that a sampler names, each as the pieces that it is cut into.
+
+    `limit` is asked before a batch is made, a little ahead of who needs it, how many symbols a
+    piece may have at most, padding included (laconic.batching.cutting). All else is as in batches.
+    """
+    named = _NamedPieces(dataset, sampler, limit, seed)
     if not workers:
         wanted = _THREADS * pin_memory if threads is None else threads
         return _FromThreads(dataset, named, wanted, pin_memory)
@@ -50,46 +72,72 @@ def batches(
     )
 
 
-class _NamedBatches(Sampler[_Named]):
-    def __init__(self, sampler: LengthSampler | Collection[list[int]], seed: int | None) -> None:
-        self.sampler, self.seed = sampler, seed
+class Batches:
+    """Batches that were not cut, one after the other."""
+
+    def __init__(self, made: Pieces) -> None:
+        self._made = made
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (batch for (batch,) in self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+class _NamedPieces(Sampler[_Named]):
+    def __init__(
+        self,
+        dataset: GrammarDataset,
+        sampler: LengthSampler | Collection[list[int]],
+        limit: Callable[[], int | None],
+        seed: int | None,
+    ) -> None:
+        self.lengths, self.sampler = dataset.sequence_lengths, sampler
+        self.limit, self.seed = limit, seed
 
     def __iter__(self) -> Iterator[_Named]:
         epoch = getattr(self.sampler, "epoch", 0)
         seed = None if self.seed is None else (self.seed, epoch)
-        return ((rows, seed) for rows in self.sampler)
+        for rows in self.sampler:
+            if (limit := self.limit()) is None:
+                yield [rows], seed
+            else:
+                parts = cut(self.lengths[rows], limit)
+                yield [[rows[place] for place in part] for part in parts], seed
 
     def __len__(self) -> int:
         return len(self.sampler)
 
 
-class _ByName(Dataset[Batch]):
+class _ByName(Dataset[list[Batch]]):
     def __init__(self, dataset: GrammarDataset) -> None:
         self.dataset = dataset
 
-    def __getitem__(self, named: _Named) -> Batch:
-        return self.dataset.batch(*named)
+    def __getitem__(self, named: _Named) -> list[Batch]:
+        parts, seed = named
+        return [self.dataset.batch(rows, seed) for rows in parts]
 
 
 class _FromThreads:
     def __init__(
-        self, dataset: GrammarDataset, named: _NamedBatches, threads: int, pin_memory: bool
+        self, dataset: GrammarDataset, named: _NamedPieces, threads: int, pin_memory: bool
     ) -> None:
-        self.dataset, self.named = dataset, named
+        self.dataset, self.named = _ByName(dataset), named
         self.threads, self.pin_memory = threads, pin_memory
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[list[Batch]]:
         return ahead(self._made, self.named, self.threads)
 
     def __len__(self) -> int:
         return len(self.named)
 
-    def _made(self, named: _Named) -> Batch:
-        batch = self.dataset.batch(*named)
-        return batch.pin_memory() if self.pin_memory else batch
+    def _made(self, named: _Named) -> list[Batch]:
+        made = self.dataset[named]
+        return [batch.pin_memory() for batch in made] if self.pin_memory else made
 
 
-Batches: TypeAlias = DataLoader[Batch] | _FromThreads
+Pieces: TypeAlias = DataLoader[list[Batch]] | _FromThreads
 
 
 def _unchanged(batch: Any) -> Any:

@@ -188,6 +188,7 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool, test: 
             "valid": done["valid"],
             "seconds": trained.seconds,
             "peak_memory_mb": trained.peak_memory,
+            "reserved_memory_mb": trained.reserved_memory,
             "report": str(report) if report else None,
         }
         print(json.dumps(figures))
@@ -202,6 +203,7 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool, test: 
     print(
         f"{', '.join([f'{out}: {what}', *scores])}; "
         f"{trained.seconds:.1f} s, {trained.peak_memory:,.0f} MB"
+        + (f" ({held:,.0f} reserved)" if (held := trained.reserved_memory) else "")
     )
     print(f"  model      {out / 'model'}")
     if report:

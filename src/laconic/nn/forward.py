@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,10 +13,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
+from laconic.batching import Batch, GrammarDataset, LengthSampler, pieces
 from laconic.nn.graphs import Captured, GraphMemory, captured_inference
 from laconic.nn.memory import enough_memory
 from laconic.nn.model import GrammarModel
+from laconic.nn.piece_size import PieceSize
 
 if TYPE_CHECKING:
     from accelerate import Accelerator
@@ -28,10 +30,12 @@ class ForwardPass:
     """A model with how documents go through it: without dropout, in batches of similar length.
 
     Batches have at most `batch_size` documents with `budget` symbols in all, padding included; a
-    document that is longer is a batch alone. `threads` make them ahead; for a GPU there are two at
-    least. `autocast` computes in that type where PyTorch thinks it safe. On a GPU, batches whose
-    shape was met before run as CUDA graphs, unless `graphs` is False. `states` is a function of a
-    batch that gives what model.states does. Graphs may share their `memory` with those of training.
+    document that is longer is a batch alone. They go through the model in pieces, if the device has
+    too little memory for all of one: `size` says how large, and is measured unless it was before.
+    `threads` make batches ahead; for a GPU there are two at least. `autocast` computes in that type
+    where PyTorch thinks it safe. On a GPU, batches whose shape was met before run as CUDA graphs,
+    unless `graphs` is False. `states` is a function of a batch that gives what model.states does.
+    Graphs may share their `memory` with those of training.
 
     >>> from laconic import compress_many
     >>> from laconic.nn import ModelConfig
@@ -51,12 +55,15 @@ class ForwardPass:
         graphs: bool = True,
         states: Callable[[Batch], Tensor] | None = None,
         memory: GraphMemory | None = None,
+        size: PieceSize | None = None,
     ) -> None:
         self.model, self.batch_size, self.budget = model, batch_size, budget
         self.threads, self.autocast, self.graphs, self.states = threads, autocast, graphs, states
         self._captured: Captured | None = None
         self._memory = memory
         self._captured_at: list[Any] = []
+        self.size = size or PieceSize()
+        self.size.before_retry.append(self._let_go)
 
     @property
     def device(self) -> torch.device:
@@ -77,9 +84,15 @@ class ForwardPass:
         results = torch.zeros(len(dataset), config.outputs, device=device)
         with self.evaluating(), torch.no_grad(), _few_threads(len(dataset)):
             compute = self._function()
-            for batch in self.batches(dataset, rank, processes if shared else 1):
-                assert batch.rows is not None
-                results[batch.rows] = compute(batch).float()
+
+            def into_results(some: list[Batch]) -> None:
+                for piece in some:
+                    batch = piece.to(device, non_blocking=True)
+                    assert batch.rows is not None
+                    results[batch.rows] = compute(batch).float()
+
+            for some in self._pieces(dataset, rank, processes if shared else 1):
+                self.size.run(into_results, some, dataset)
         if accelerator and shared:
             # Each row is of one process, and 0 elsewhere.
             results = accelerator.reduce(results, "sum")
@@ -88,12 +101,16 @@ class ForwardPass:
     def batches(
         self, dataset: GrammarDataset, rank: int = 0, processes: int = 1
     ) -> Iterator[Batch]:
-        """Yield batches of all documents, made ahead, on the model's device."""
-        device = self.device
+        """Yield batches of all documents, or pieces of them, made ahead, on the model's device."""
+        for some in self._pieces(dataset, rank, processes):
+            for piece in some:
+                yield piece.to(self.device, non_blocking=True)
+
+    def _pieces(self, dataset: GrammarDataset, rank: int, processes: int) -> Iterator[list[Batch]]:
         if len(dataset) == 1:
-            yield dataset.batch([0]).to(device)
+            yield [dataset.batch([0])]
             return
-        cuda = device.type == "cuda"
+        cuda = self.device.type == "cuda"
         lengths, share = dataset.sequence_lengths, {"rank": rank, "processes": processes}
         sampler = LengthSampler(
             lengths,
@@ -103,13 +120,23 @@ class ForwardPass:
             row_groups=dataset.row_groups,
             **share,
         )
+        if cuda and len(sampler) and not self.size.measured:
+            self.size.measure(partial(self._take, dataset), sampler.largest(), dataset, self.device)
         # The largest first: what it needs, as memory and graphs, then serves all others.
         order = list(sampler)[::-1] if cuda else sampler
         if self.threads:
             dataset = dataset.changed(threads=1)
-        made = batches(dataset, order, threads=self.threads or None, pin_memory=cuda)
-        for batch in made:
-            yield batch.to(device, non_blocking=cuda)
+        limit = partial(getattr, self.size, "limit")
+        threads = self.threads or None
+        yield from pieces(dataset, order, limit, threads=threads, pin_memory=cuda)
+
+    def _take(self, dataset: GrammarDataset, rows: list[int]) -> None:
+        with self.evaluating(), torch.no_grad():
+            self._plainly(dataset.batch(rows).to(self.device))
+
+    def _let_go(self) -> None:
+        if self._captured is not None:
+            self._captured.clear()
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -118,7 +145,7 @@ class ForwardPass:
         if before:  # to say so takes as long as a tenth of a short document
             self.model.eval()
         try:
-            with enough_memory(self.batch_size, self.budget, "or use device cpu"):
+            with enough_memory("use device cpu"):
                 yield
         finally:
             if before:

@@ -20,6 +20,7 @@ from torch import Tensor
 from laconic.batching import Batch
 from laconic.errors import InputError
 from laconic.nn.gradients import Gradients
+from laconic.nn.memory import empty_cache_if_tight, use_expandable_segments
 from laconic.nn.model import GrammarModel
 from laconic.nn.static_batches import (
     copy_in,
@@ -122,15 +123,21 @@ class GraphMemory:
             self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         return self._stream
 
-    def make_room(self, size: float) -> None:
-        """Prepare for a graph that needs `size`, in whatever unit."""
-        if size > 1.25 * self._largest:
+    def make_room(self, size: float) -> bool:
+        """Prepare for a graph that needs `size`, in whatever unit; return whether all begins anew.
+
+        Whoever captures it then had better try first whether there is enough memory: a capture that
+        fails for want of it is not one from which PyTorch's allocator recovers.
+        """
+        larger = size > 1.25 * self._largest
+        if larger:
             # Blocks of small graphs are of no use to a much larger one, but those of a large one
             # serve all: the others are captured again when they are next needed.
             self.clear()
             self._largest = size
             self.pool = torch.cuda.graph_pool_handle()
             torch.cuda.empty_cache()
+        return larger
 
     def clear(self) -> None:
         """Let go of all graphs, and of their memory."""
@@ -168,6 +175,7 @@ class Captured:
         self._met: Counter[_Key] = Counter()
         self._graphs: dict[_Key, _Graph] = {}
         self._warm: set[bool] = set()
+        use_expandable_segments()
 
     def __call__(self, batch: Batch) -> Tensor:
         """Run the function on a batch; O(symbols) to copy it in."""
@@ -217,7 +225,8 @@ class Captured:
         self, batch: Batch, shape: tuple[int, int], room: list[int], entries: Sequence[int]
     ) -> _Graph:
         memory = self._memory
-        memory.make_room(shape[0] * shape[1] * self._cost)
+        if memory.make_room(shape[0] * shape[1] * self._cost):
+            self._warm.clear()
         static = empty_batch(batch, shape, room, entries)
         copy_in(static, batch, self._by_kernels)
         if bool(room) not in self._warm:
@@ -229,6 +238,7 @@ class Captured:
                 self._warm_up(static)
             torch.cuda.current_stream().wait_stream(memory.stream)
             torch.cuda.empty_cache()
+        empty_cache_if_tight()
         graph = torch.cuda.CUDAGraph()
         # Not torch.cuda.graph, which empties all caches each time, also of pinned memory. Batches
         # are put there by other threads meanwhile, which is no part of the graph.

@@ -22,7 +22,7 @@ from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.nn import GrammarModel
-from laconic.nn.memory import memory_figures, peak_memory_mb
+from laconic.nn.memory import memory_figures, peak_memory_mb, reserved_memory_mb
 from laconic.show import how_many
 from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for
@@ -109,9 +109,10 @@ def learn(
             recorder.keep(model)
             line["seconds"] = time.perf_counter() - began
             recorder.finish(line | memory_figures(accelerator.device))
-        seconds, memory = time.perf_counter() - began, peak_memory_mb(accelerator.device)
+        device, seconds = accelerator.device, time.perf_counter() - began
+        memory = peak_memory_mb(device), reserved_memory_mb(device)
         history, best = recorder.history, line["best_epoch"]
-        return Trained(model.eval(), parts.task, history, best, seconds, memory)
+        return Trained(model.eval(), parts.task, history, best, seconds, *memory)
 
 
 def _check_settings(config: TrainingConfig, parts: Divided) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy.typing as npt
 import torch
 from accelerate import Accelerator
 
-from laconic.batching import Batch, GrammarDataset, LengthSampler, batches
+from laconic.batching import Batch, GrammarDataset, LengthSampler, pieces
 from laconic.corpus import Corpus
 from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import GraphMemory
-from laconic.nn.memory import enough_memory, memory_figures, peak_memory_mb
+from laconic.nn.memory import enough_memory, memory_figures, peak_memory_mb, reserved_memory_mb
+from laconic.nn.piece_size import PieceSize
 from laconic.tasks import Task, summary
 from laconic.training.checkpoint import Position
 from laconic.training.holdout import divide, targets_of
@@ -31,6 +33,7 @@ from laconic.training.settings import TrainingConfig
 
 with needs("training", "train"):
     from laconic.training.accelerator import accelerator_for, joined
+    from laconic.training.pieces import largest_piece, measure, piece_figures
     from laconic.training.recorder import Recorder
     from laconic.training.run import Run
     from laconic.training.step import Step
@@ -40,8 +43,8 @@ with needs("training", "train"):
 _CHECK_EVERY = 50  # steps after which a GPU is asked for its losses
 _AGREE_EVERY = 10  # steps after which processes agree on whether time is up
 _CURE = (
-    '(accumulate = 2 keeps the size of steps) or use precision = "bf16"; '
-    "the last checkpoint is whole"
+    'use precision = "bf16", a smaller width, fewer buckets of n-grams, shorter documents or '
+    "device cpu; the last checkpoint is whole"
 )
 
 
@@ -56,7 +59,9 @@ class Trained:
     best_epoch: int
     seconds: float
     peak_memory: float
-    """MB of the GPU, or else of the process."""
+    """MB of the GPU that tensors took, or else of the process."""
+    reserved_memory: float | None = None
+    """MB that the GPU's allocator held."""
 
 
 def train(
@@ -110,12 +115,11 @@ def train(
     with (
         joined(accelerator),
         torch.random.fork_rng(devices=[device] if cuda else []),
-        enough_memory(config.batch_size, config.budget, _CURE),
+        enough_memory(_CURE),
         Recorder(folder, config, accelerator) as recorder,
     ):
         torch.manual_seed(config.seed)
-        size = training.grammars.alphabet_size
-        wanted = config.model_config(size, task.outputs, task.name)
+        wanted = config.model_config(training.grammars.alphabet_size, task.outputs, task.name)
         model = new_model(wanted, training, reading).to(device)
         model.compile_cell, model.kernels = config.compile, config.kernels
         optimizer = new_optimizer(config, model)
@@ -135,22 +139,34 @@ def train(
             documents=_fewer(config.documents_per_epoch, len(training)),
             row_groups=training.row_groups,
         )
-        loader = batches(training, sampler, config.workers, pin_memory=cuda, seed=config.seed)
+        size = PieceSize()
+        loader = pieces(
+            training,
+            sampler,
+            lambda: size.limit,
+            workers=config.workers,
+            pin_memory=cuda,
+            seed=config.seed,
+        )
         by_class = None
         if config.class_weights and task.single:
             by_class = class_weights(targets_of(training), task.outputs).to(device)
         memory = GraphMemory()  # Steps and validation take turns.
+        losses_of = document_losses(config, task, by_class)
         step = Step(
             model,
             optimizer,
-            document_losses(config, task, by_class),
+            losses_of,
             config,
             accelerator,
             by_row,
-            largest=lambda: training.batch(sampler.largest(), (config.seed, sampler.epoch)),
+            size,
+            largest=lambda: training.batch(
+                largest_piece(sampler, size.limit), (config.seed, sampler.epoch)
+            ),
             memory=memory,
         )
-        forward = forward_pass(model, config, processes, memory)
+        forward = forward_pass(model, config, processes, memory, size)
 
         def figures_of(epoch: int) -> dict[str, Any] | None:
             if validation is None:
@@ -164,6 +180,8 @@ def train(
         if recorder.finished:
             recorder.restore_best(model)
             return _finished(recorder, model, task, began, device)
+        if cuda:
+            measure(size, model, losses_of, optimizer, config, accelerator, training, sampler)
         late = False
         for epoch in range(at.epoch, min(config.epochs, last_epoch or config.epochs)):
             if late or _out_of_patience(config, at):
@@ -172,12 +190,16 @@ def train(
             steps = -(-len(sampler) // config.accumulate)
             losses = WatchedLosses(at, every=_CHECK_EVERY if cuda else 1)
             started, known = time.perf_counter(), at.documents
+            first, cuts = at.batch, 0
             model.train()
-            for group in _groups(loader, config.accumulate):
+            for number, group in _groups(loader, config.accumulate):
                 # As if all epochs had as many steps: streamed, they differ a little.
                 rate = learning_rate(config, epoch * steps + at.batch // config.accumulate, steps)
-                loss_sum, count = step(group, rate)
-                at = replace(at, batch=at.batch + len(group), step=at.step + 1)
+                # If memory is short, it is taken again in smaller pieces.
+                taken = partial(step, rate=rate)
+                loss_sum, count = size.run(taken, group, training, (config.seed, epoch))
+                at = replace(at, batch=at.batch + number, step=at.step + 1)
+                cuts += len(group)
                 losses.add(at.step, loss_sum, count)
                 if recorder.due() and at.batch < len(sampler):
                     spent = at.seconds + time.perf_counter() - started
@@ -200,6 +222,7 @@ def train(
                 "seconds": at.seconds + time.perf_counter() - started,
                 "documents_per_s": (at.documents - known) / trained_for,
                 **memory_figures(device),
+                **(piece_figures(size, cuts, at.batch - first) if cuda else {}),
                 "read_by": model.read_by,
             }
             at = _after_epoch(at, task, figures)
@@ -239,7 +262,8 @@ def _finished(
 ) -> Trained:
     best = recorder.history[-1]["best_epoch"]
     seconds = time.perf_counter() - began
-    return Trained(model.eval(), task, recorder.history, best, seconds, peak_memory_mb(device))
+    memory = peak_memory_mb(device), reserved_memory_mb(device)
+    return Trained(model.eval(), task, recorder.history, best, seconds, *memory)
 
 
 def _time_is_up(until: float, step: int, accelerator: Accelerator) -> bool:
@@ -257,7 +281,8 @@ def _fewer(wanted: int | None, there: int) -> int | None:
     return None if wanted is None or wanted >= there else wanted
 
 
-def _groups(loader: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
+def _groups(loader: Iterable[list[Batch]], size: int) -> Iterator[tuple[int, list[Batch]]]:
+    """Yield the pieces of so many batches, and the number of these, which is less at the end."""
     batches_left = iter(loader)
     while group := list(islice(batches_left, size)):
-        yield group
+        yield len(group), list(chain.from_iterable(group))

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from laconic.batching import Batch
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import GraphMemory
+from laconic.nn.piece_size import PieceSize
 from laconic.nn.steps import CapturedStep
 from laconic.training.accelerator import autocast_type
 from laconic.training.losses import Losses, losses_of_views
@@ -27,9 +28,11 @@ class Step:
     """A step of a training: a function of some batches, which together are one, and of the rate.
 
     Gradients are those of the mean loss over all their documents, in all processes. `weights`
-    (float32 [N]) are those of the documents by row. `largest` makes the batch of an epoch that
-    needs most memory, which CUDA graphs reserve. On one GPU, graphs find gradients and kernels of
-    our own apply them, where they can; elsewhere torch does. Graphs share `memory` with others.
+    (float32 [N]) are those of the documents by row. `largest` makes the piece of an epoch that
+    needs most memory, which CUDA graphs reserve; they let go of it when `size` is lowered. A step
+    for which memory is too short leaves weights and optimizer as they were. On one GPU, graphs find
+    gradients and kernels of our own apply them, where they can; elsewhere torch does. Graphs share
+    `memory` with others.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Step:
         config: TrainingConfig,
         accelerator: Accelerator,
         weights: npt.NDArray[np.float32] | None,
+        size: PieceSize,
         largest: Callable[[], Batch],
         memory: GraphMemory | None = None,
     ) -> None:
@@ -47,7 +51,7 @@ class Step:
         cuda, alone = accelerator.device.type == "cuda", accelerator.num_processes == 1
         simple = weights is None and not config.compile
         if config.graphs and cuda and alone and simple:
-            self._step = _captured(model, optimizer, losses, config, largest, memory)
+            self._step = _captured(model, optimizer, losses, config, size, largest, memory)
         else:
             self._step = _plain(model, optimizer, losses, config, accelerator, weights)
 
@@ -118,6 +122,7 @@ def _captured(
     optimizer: torch.optim.Optimizer,
     losses: Losses,
     config: TrainingConfig,
+    size: PieceSize,
     largest: Callable[[], Batch],
     memory: GraphMemory | None,
 ) -> Callable[[list[Batch]], Found]:
@@ -127,6 +132,7 @@ def _captured(
 
     how = config.clip, autocast_type(config), memory
     made = CapturedStep(model, optimizer, of_documents, *how)
+    size.before_retry.append(made.clear)
 
     def step(group: list[Batch]) -> Found:
         if not len(made):

@@ -11,6 +11,7 @@ from laconic.batching import GrammarDataset
 from laconic.nn import GrammarModel
 from laconic.nn.forward import ForwardPass
 from laconic.nn.graphs import GraphMemory
+from laconic.nn.piece_size import PieceSize
 from laconic.tasks import Task
 from laconic.training.accelerator import autocast_type
 from laconic.training.holdout import targets_of
@@ -23,9 +24,13 @@ def forward_pass(
     config: TrainingConfig,
     processes: int = 1,
     memory: GraphMemory | None = None,
+    size: PieceSize | None = None,
 ) -> ForwardPass:
-    """Return the pass through a model in batches as settings want them; graphs share `memory`."""
-    how: dict[str, Any] = {"autocast": autocast_type(config), "memory": memory}
+    """Return the pass through a model in batches as settings want them, and pieces of that size.
+
+    Graphs share `memory`.
+    """
+    how: dict[str, Any] = {"autocast": autocast_type(config), "memory": memory, "size": size}
     graphs = config.graphs and processes == 1
     return ForwardPass(model, config.batch_size, config.budget, graphs=graphs, **how)
 
