@@ -478,7 +478,7 @@ def test_too_little_memory(
     told = pytest.warns(UserWarning, match="in smaller pieces from now on")
     with (
         told,
-        pytest.raises(OutOfMemoryError, match="one document at a time, too; use prec"),
+        pytest.raises(OutOfMemoryError, match="one document at a time, too; use"),
     ):
         train(corpus, TINY)
 
