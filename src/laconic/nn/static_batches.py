@@ -15,7 +15,7 @@ from torch import Tensor
 from laconic.batching import Bag, Batch, NgramsInPlace
 from laconic.nn.kernels import batches as kernels
 
-_ROOM = 64  # nodes that a level has room for at least, and to a multiple of which it is rounded
+_ROOM = 32  # nodes that a level has room for at least, and to a multiple of which it is rounded
 _MORE_LEVELS = 2  # that there is room for: how deep the deepest document is varies
 
 
@@ -37,8 +37,8 @@ def fits(sizes: Sequence[int], room: Sequence[int]) -> bool:
 
 
 def make_room(sizes: Sequence[int], before: Sequence[int]) -> list[int]:
-    """Return room for levels of these sizes, a quarter more of each, and for two more levels."""
-    wanted = [(size + size // 4) // _ROOM * _ROOM + _ROOM for size in sizes]
+    """Return room for levels of these sizes, an eighth more of each, and for two more levels."""
+    wanted = [(size + size // 8) // _ROOM * _ROOM + _ROOM for size in sizes]
     if wanted and len(wanted) >= len(before):
         wanted += [_ROOM] * _MORE_LEVELS
     return [max(pair) for pair in zip_longest(wanted, before, fillvalue=0)]
