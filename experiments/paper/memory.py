@@ -15,12 +15,18 @@ from laconic.training.settings import TrainingConfig
 __all__ = ["TEST_BATCH", "TEST_SYMBOLS", "Needs", "free_mb"]
 
 TEST_BATCH, TEST_SYMBOLS = 256, 1 << 20  # a test's documents in a batch, and symbols at most
-# Measured on an H200 (PyTorch 2.11): of training, 33 floats for each symbol and unit are allocated
-# at the peak, and 3.2 times as much is reserved, since graphs keep what they need between steps.
-_FLOATS, _TEST_FLOATS, _RESERVED = 33, 12, 3.2
-_FIXED_MB = 1_500.0  # CUDA itself, its graphs, weights and the optimizer's
+# Measured on an H200 (PyTorch 2.11): of training by kernels of our own, 12 floats for each symbol
+# and unit are allocated at the peak, of cuDNN's 33; and some times as much is reserved, since graphs
+# keep what they need between steps.
+_FLOATS, _RESERVED = {True: 12, False: 33}, {True: 2.2, False: 3.2}
+_TEST_FLOATS = 14
+_FIXED_MB = 1_500.0  # CUDA itself
+_SMALL_MB = 1_000.0  # graphs, weights and the optimizer's
 _TABLE_FLOATS = 4  # weights, gradients and two moments
-_SHAPES = ("batch_size", "budget", "embedding_size", "width", "layers", "precision", "model")
+_SHAPES = (
+    *("batch_size", "budget", "embedding_size", "width", "layers", "precision", "model"),
+    *("sequence_model", "kernels"),
+)
 _Key: TypeAlias = tuple[object, ...]
 
 
@@ -50,7 +56,7 @@ class Needs:
         """Remember what a row took, if it ran on a GPU."""
         if "gpu" not in figures["about"]["versions"] or "peak_memory_mb" not in figures:
             return
-        told = _RESERVED * figures["peak_memory_mb"]
+        told = _RESERVED[_by_kernels(figures["config"])] * figures["peak_memory_mb"]
         took = _FIXED_MB + figures.get("reserved_memory_mb", told)
         key = _key(figures["dataset"], figures["method"], figures["config"])
         self._known[key] = max(took, self._known.get(key, 0.0))
@@ -71,14 +77,15 @@ class Needs:
         def in_a_batch(documents: int, budget: int | None) -> float:
             return max(longest, min(documents * longest, budget or float("inf")))
 
-        training = _FLOATS * _RESERVED * in_a_batch(config.batch_size, config.budget)
+        ours = _by_kernels(config.to_json())
+        training = _FLOATS[ours] * _RESERVED[ours] * in_a_batch(config.batch_size, config.budget)
         test = _TEST_FLOATS * in_a_batch(TEST_BATCH, TEST_SYMBOLS)
         units = config.layers * max(config.width, config.embedding_size)
         tables = config.local_buckets * config.local_size if config.local_ngrams else 0
         if config.model != "sequence":
             tables += config.ngram_buckets
         floats = units * max(training, test) + _TABLE_FLOATS * tables
-        return _FIXED_MB + 4 * floats / 2**20
+        return _FIXED_MB + _SMALL_MB + 4 * floats / 2**20
 
 
 def free_mb() -> float:
@@ -91,5 +98,10 @@ def free_mb() -> float:
     return int(told.stdout) / 2**20
 
 
+def _by_kernels(config: dict[str, Any]) -> bool:
+    """Whether our own kernels read sequences; results without the setting are older than these."""
+    return bool(config.get("kernels")) and config["sequence_model"] in ("lstm", "gru")
+
+
 def _key(dataset: str, method: str, config: dict[str, Any]) -> _Key:
-    return (dataset, method, *(config[name] for name in _SHAPES))
+    return (dataset, method, *(config.get(name) for name in _SHAPES))
