@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks import (
     cluster_report,
     explore_report,
+    memory_report,
     model_report,
     ngrams_report,
     readers_report,
@@ -241,7 +242,8 @@ def main() -> None:
         ),
         "docs/model_speed.md": model_report.page(
             models, newest("recurrent"), newest("with_kernels")
-        ),
+        )
+        + "".join("\n" + memory_report.section(*each) for each in all_of("memory")),
         "docs/model_speed.svg": model_report.picture(models[0][1]["model"]["rows"]),
     }
     write_pages({ROOT / name: text for name, text in wanted.items()}, check)
