@@ -13,6 +13,7 @@ import torch
 from laconic import Corpus, samples
 from laconic.batching import GrammarDataset
 from laconic.nn import GrammarModel
+from laconic.nn.piece_size import PieceSize
 from laconic.tasks import TASKS
 from laconic.training.accelerator import accelerator_for
 from laconic.training.checkpoint import Checkpoints, Position
@@ -64,6 +65,7 @@ class Trained:
             config,
             self.accelerator,
             None,
+            PieceSize(),
             largest=lambda: self.data.batch(range(30)),
         )
 
