@@ -230,5 +230,6 @@ def test_the_command(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "strongest n-grams" in printed
     assert repr(strongest["text"]) in printed
     laconic(folder, lines, "--top", "4", "--min-count", "1", "--json")
-    lists = json.loads(capsys.readouterr().out)
-    assert any(each["kind"] == "ngram" for some in lists.values() for each in some)
+    told = json.loads(capsys.readouterr().out)
+    assert set(told["shares"]) == ({"counting"} if kind == "ngram" else {"counting", "reading"})
+    assert all(len(side) == 4 for sides in told["of"].values() for side in sides.values())

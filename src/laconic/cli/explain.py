@@ -1,8 +1,9 @@
-"""laconic explain: the phrases that decided."""
+"""laconic explain: the words that decided."""
 
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,16 +11,20 @@ from laconic.cli.flags import Device, Force, InputPaths, Json, MaybeOut, Reading
 from laconic.cli.inputs import open_inputs
 from laconic.errors import InputError, visible
 from laconic.files import check_output, spare_inputs, write_text
+from laconic.show import how_many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from laconic.corpus.inputs import Inputs
     from laconic.inference.explanation import Explanation, Method
     from laconic.inference.phrase_table import Phrase
     from laconic.inference.predictor import Predictor
+    from laconic.inference.top_words import TopWords
 
-_STRONGEST = 20  # phrases, and n-grams, of one document that are listed
+_STRONGEST = 20  # words, and n-grams, of one document that are listed
+_STEPS, _STEPS_OF_MANY = 32, 4
+_DOCUMENTS = 2000
 
 
 def explain(
@@ -32,27 +37,29 @@ def explain(
     out: MaybeOut = None,
     target: str | None = None,
     method: Literal["gradient", "integrated"] = "integrated",
-    steps: int = 32,
+    steps: int | None = None,
     min_count: int = 5,
+    documents: int = _DOCUMENTS,
     reading: Reading = None,
     device: Device = "auto",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show which words of a document decided, or which phrases speak most for each class.
+    """Show which words of a document decided, or which speak most for and against each class.
 
     What is counted adds exactly so much; what is read is told apart by gradients.
 
     laconic explain runs/reviews new.csv --row 3 -o why.html
 
-    laconic explain runs/reviews reviews.parquet --top 20
+    laconic explain runs/reviews reviews.csv --top 20 -o words.html
 
     Parameters
     ----------
     row
         The document to explain, from 0.
     top
-        List this many phrases for each class instead, from all documents.
+        List so many words for and against each class instead, of many documents; where there are
+        no words, as in DNA, phrases.
     out
         An .html page to write, which needs no other file; by default all goes to the terminal.
     target
@@ -60,19 +67,26 @@ def explain(
     method
         The scores of integrated add up to what the model says; gradient is faster.
     steps
-        How many places on the way from nothing to the document integrated looks at.
+        How many places on the way from nothing to the document integrated looks at; by default
+        32, with --top 4.
     min_count
-        With --top, how often a phrase must occur.
+        With --top, how often a word must occur.
+    documents
+        With --top, how many documents are looked at; of more, random ones.
 
     """
     if row is not None and top is not None:
         raise InputError("--row explains one document, --top all of them: choose one")
     row = 0 if row is None else row
-    for name, value, least in (("row", row, 0), ("steps", steps, 1), ("min-count", min_count, 1)):
-        if value < least:
+    for name, value, least in (
+        ("row", row, 0),
+        ("top", top, 1),
+        ("steps", steps, 1),
+        ("min-count", min_count, 1),
+        ("documents", documents, 1),
+    ):
+        if value is not None and value < least:
             raise InputError(f"--{name} must be at least {least}, not {value}")
-    if top is not None and top < 1:
-        raise InputError(f"--top must be at least 1, not {top}")
     if out is not None:
         if out.suffix.lower() not in (".html", ".htm"):
             raise InputError(f"-o {out}: an explanation is an .html file")
@@ -87,14 +101,13 @@ def explain(
         predictor.check_corpus(opened.corpus)
     source = ", ".join(inputs)
     if top is not None:
-        from laconic.inference.explanation import top_phrases
+        from laconic.inference.top_words import top_words
 
-        texts = (each for some in opened.parts() for each in some.documents)
-        documents = texts if opened.corpus is None else opened.corpus
-        lists = top_phrases(predictor, documents, top, min_count)
-        _show_lists(lists, f"{source}, {run}", out, force, as_json)
+        way = (steps or _STEPS_OF_MANY) if method == "integrated" else None
+        words = top_words(predictor, opened.some(documents), top, min_count, way)
+        _show_words(words, f"{source}, {run}", out, force, as_json)
     else:
-        found = _explained(predictor, opened, row, target, method, steps)
+        found = _explained(predictor, opened, row, target, method, steps or _STEPS)
         _show(found, f"{source}, row {row}", out, force, as_json)
 
 
@@ -130,27 +143,43 @@ def _show(found: Explanation, source: str, out: Path | None, force: bool, as_jso
         print(f"{out}: {found.prediction!r}")
 
 
-def _show_lists(
-    lists: Mapping[Any, Sequence[Phrase]],
-    source: str,
-    out: Path | None,
-    force: bool,
-    as_json: bool,
-) -> None:
-    from dataclasses import asdict
+def _show_words(found: TopWords, source: str, out: Path | None, force: bool, as_json: bool) -> None:
+    from laconic.report.explanation_page import words_page
 
     if out is not None:
-        from laconic.report.explanation_page import lists_page
-
-        write_text(out, lists_page(lists, source), replace=force)
+        write_text(out, words_page(found, source), replace=force)
     if as_json:
-        data = {str(name): [asdict(phrase) for phrase in some] for name, some in lists.items()}
-        print(json.dumps(data, ensure_ascii=False))
+        print(json.dumps(found.to_json(), ensure_ascii=False))
     elif out is None:
-        for name, some in lists.items():
-            _print_phrases(f"for {name}", some, "mean score")
+        _print_words(found)
     else:
-        print(f"{out}: {sum(map(len, lists.values()))} phrases")
+        told = how_many(found.documents, "document")
+        print(f"{out}: {found.kind}s for and against each class, of {told}")
+
+
+def _print_words(found: TopWords) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from laconic.report.explanation_page import shared, shown, titles, views
+
+    console = Console(highlight=False)
+    told = how_many(found.documents, "document")
+    console.print(Text(f"{found.kind}s of {told}{views(found.shares)}"))
+    for name, sides in found.of.items():
+        table = Table(box=None)
+        for title in titles(name):
+            table.add_column("mean", justify="right")
+            table.add_column("times", justify="right")
+            table.add_column(Text(visible(title)))
+        lists = [
+            [(f"{each.score:+.4f}", f"{each.count:,}", shown(each) + shared(each)) for each in side]
+            for side in (sides.speaking_for, sides.against)
+        ]
+        for both in zip_longest(*lists, fillvalue=("", "", "")):
+            table.add_row(*(Text(cell) for cells in both for cell in cells))
+        console.print(Text(), table)
 
 
 def _print_document(found: Explanation) -> None:
@@ -181,13 +210,13 @@ def _print_phrases(title: str, phrases: Sequence[Phrase], score: str, kind: str 
     from rich.table import Table
     from rich.text import Text
 
-    from laconic.report.explanation_page import shared
+    from laconic.report.explanation_page import shared, shown
 
     table = Table(title=Text(visible(title)), title_justify="left", box=None)
     table.add_column(score, justify="right")
     table.add_column("times", justify="right")
     table.add_column(kind)
     for phrase in phrases:
-        shown = Text(repr(phrase.text) + shared(phrase))
-        table.add_row(f"{phrase.score:+.4f}", f"{phrase.count:,}", shown)
+        text = Text(shown(phrase) + shared(phrase))
+        table.add_row(f"{phrase.score:+.4f}", f"{phrase.count:,}", text)
     Console(highlight=False).print(table)

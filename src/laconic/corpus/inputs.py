@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -70,6 +71,21 @@ class Inputs(NamedTuple):
         else:
             for part in self.parts():
                 yield from part.documents
+
+    def some(self, most: int, seed: int = 0) -> Any:
+        """Return the documents, in a corpus or a list, or so many random ones in their order."""
+        random = Random(seed)
+        if self.corpus is not None:
+            if len(self.corpus) <= most:
+                return self.corpus
+            return self.corpus[sorted(random.sample(range(len(self.corpus)), most))]
+        kept: list[tuple[int, Document]] = []
+        for number, each in enumerate(self.texts()):
+            if len(kept) < most:
+                kept.append((number, each))
+            elif (place := random.randrange(number + 1)) < most:
+                kept[place] = number, each
+        return [each for _, each in sorted(kept, key=lambda entry: entry[0])]
 
     def document(self, row: int) -> Any:
         """Return one document, text or a grammar, by its number from 0; IndexError beyond them."""

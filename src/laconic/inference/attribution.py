@@ -19,6 +19,7 @@ from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+_MOST_TIMES = 10.0
 ValueOf: TypeAlias = Callable[[Tensor], Tensor]
 """Outputs [B, outputs] to what is explained, [B]; it is linear."""
 
@@ -35,15 +36,20 @@ def scores_of_document(
         inputs = model.inputs(alone)
         nothing = model.read(torch.zeros_like(inputs), alone)
     if steps is None:
-        slopes = _slopes(predictor, alone, inputs, value_of)
+        scores = _scores(predictor, alone, inputs, inputs, value_of)[0]
     else:
-        slopes = _mean_slopes(predictor, alone, inputs, value_of, steps)
-    scores = _numpy((slopes * inputs).sum(-1)[0].double())
-    return scores[: int(batch.sequence_lengths[0])], nothing
+        scores = _integrated(predictor, alone, inputs, value_of, steps)
+    return _numpy(scores)[: int(batch.sequence_lengths[0])], nothing
 
 
-def scores_of_many(predictor: Predictor, grammars: Grammars) -> tuple[Floats, Int64s]:
-    """Return scores of all symbols of all sequences for each output, [Σn', K], and their hashes."""
+def scores_of_many(
+    predictor: Predictor, grammars: Grammars, steps: int | None = None
+) -> tuple[Floats, Int64s]:
+    """Return scores of all symbols of all sequences for each output, [Σn', K], and their hashes.
+
+    Gradients are those at the documents, or with `steps` the means at so many places on the way.
+    """
+    is_told = _last_is_told(predictor)
     config, begins = predictor.model.config, grammars.sequence_offsets
     scores = np.empty((len(grammars.sequence), config.outputs))
     hashes = np.empty(len(grammars.sequence), np.int64)
@@ -56,10 +62,13 @@ def scores_of_many(predictor: Predictor, grammars: Grammars) -> tuple[Floats, In
             places = (begins[rows][:, None] + np.arange(inside.shape[1]))[inside]
             hashes[places] = _numpy(batch.node_hashes.index_select(0, batch.symbols[mask]))
             inputs = predictor.model.inputs(batch)
-            for place in range(config.outputs):
+            for place in range(config.outputs - is_told):
                 value_of = partial(predictor.task.value, place=place)
-                slopes = _slopes(predictor, batch, inputs, value_of)
-                scores[places, place] = _numpy((slopes * inputs).sum(-1)[mask].double())
+                at = [1.0] if steps is None else _middles(steps)
+                found = [_scores(predictor, batch, inputs, k * inputs, value_of) for k in at]
+                scores[places, place] = _numpy(_mean(torch.stack(found))[mask])
+    if is_told:
+        scores[:, -1] = -scores[:, :-1].sum(1)
     return scores, hashes
 
 
@@ -70,31 +79,29 @@ def _backward(predictor: Predictor) -> AbstractContextManager[Any]:
     return cast(AbstractContextManager[Any], torch.backends.cudnn.flags(enabled=False))
 
 
-def _slopes(predictor: Predictor, batch: Batch, inputs: Tensor, value_of: ValueOf) -> Tensor:
-    """Return the gradients of each document's value, float [B, T, size]."""
-    inputs = inputs.detach().requires_grad_()
+def _scores(
+    predictor: Predictor, batch: Batch, inputs: Tensor, at: Tensor, value_of: ValueOf
+) -> Tensor:
+    """Return the gradients of each document's value somewhere, times inputs, float64 [B, T]."""
+    somewhere = at.detach().requires_grad_()
     with torch.enable_grad(), _backward(predictor):
-        values = value_of(predictor.model.read(inputs, batch))
-        (slopes,) = torch.autograd.grad(values.sum(), inputs)
-    return slopes
+        values = value_of(predictor.model.read(somewhere, batch))
+        (slopes,) = torch.autograd.grad(values.sum(), somewhere)
+    return (slopes * inputs).sum(-1).double()
 
 
-def _mean_slopes(
+def _integrated(
     predictor: Predictor,
     batch: Batch,
     inputs: Tensor,
     value_of: ValueOf,
     steps: int,
 ) -> Tensor:
-    """Return the mean gradient on the straight way from zero to `inputs` of one document.
-
-    At the middles of equal steps: with pooling by maximum the gradient jumps, and finer rules gain
-    nothing.
-    """
-    places = (np.arange(steps) + 0.5) / steps
+    """Return the mean scores on the straight way from zero to one document, float64 [T]."""
+    places = _middles(steps)
     budget = predictor.forward.budget or inputs.shape[1]
     together = max(1, budget // inputs.shape[1])
-    total = torch.zeros_like(inputs)
+    found = []
     for begin in range(0, steps, together):
         scale = inputs.new_tensor(places[begin : begin + together]).view(-1, 1, 1)
         copies = replace(
@@ -102,8 +109,36 @@ def _mean_slopes(
             symbols=batch.symbols.repeat(len(scale), 1),
             sequence_lengths=batch.sequence_lengths.repeat(len(scale)),
         )
-        total += _slopes(predictor, copies, scale * inputs, value_of).sum(0)
-    return total / steps
+        found.append(_scores(predictor, copies, inputs, scale * inputs, value_of))
+    return _mean(torch.cat(found)[:, None])[0]
+
+
+def _mean(scores: Tensor) -> Tensor:
+    """Return the mean over places, float64 [B, T], of scores [places, B, T].
+
+    At some place the gradient of a recurrent layer may explode, and say nothing but that: no place
+    counts more than ten times as much as the one in the middle.
+    """
+    sizes = scores.abs().sum(-1, keepdim=True)
+    most = _MOST_TIMES * sizes.median(0).values
+    kept = torch.where(sizes > most, most / sizes, 1.0)
+    return (scores * kept).mean(0)
+
+
+def _last_is_told(predictor: Predictor) -> bool:
+    """Return whether the values of all outputs add up to 0, so that the last need not be asked."""
+    outputs = predictor.model.config.outputs
+    each = torch.eye(outputs, dtype=torch.float64)
+    values = torch.stack([predictor.task.value(each, place) for place in range(outputs)])
+    return outputs > 1 and bool(values.sum(0).abs().max() < 1e-9)
+
+
+def _middles(steps: int) -> list[float]:
+    """Return the middles of equal steps from 0 to 1.
+
+    With pooling by maximum the gradient jumps, and finer rules gain nothing.
+    """
+    return [(k + 0.5) / steps for k in range(steps)]
 
 
 def _numpy(tensor: Tensor) -> npt.NDArray[Any]:

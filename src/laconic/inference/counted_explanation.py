@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
@@ -15,9 +15,10 @@ from laconic.arrays import Int64s
 from laconic.batching import Bag, collate
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.attribution import ValueOf
-from laconic.inference.phrase_table import Phrase, strongest, symbol_lengths
+from laconic.inference.phrase_table import Phrase, strongest
 from laconic.inference.predictor import Predictor
 from laconic.ngrams.hashed import CountedText, HashedCounter, portions
+from laconic.ngrams.occurrences import occurrences
 from laconic.nn.bag import NgramBag
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -30,16 +31,13 @@ class Column:
 
     names: list[CountedText]
     score: float
-    kind: Literal["ngram", "phrase", "run"]
-    runs: list[CountedText]
-    """Of shared symbols, of which the names are spelled; empty for what else is counted."""
+    kind: Literal["ngram", "phrase"]
 
     def phrase(self, alphabet: Alphabet) -> Phrase:
         """Return it as a phrase, of its most frequent text."""
         text, *others = (spelled(name, alphabet) for name in self.names)
         count = sum(name.count for name in self.names)
-        kind: Literal["ngram", "phrase"] = "ngram" if self.kind == "ngram" else "phrase"
-        return Phrase(text, self.score, count, kind, tuple(others))
+        return Phrase(text, self.score, count, self.kind, tuple(others))
 
 
 def spelled(name: CountedText, alphabet: Alphabet) -> str:
@@ -47,83 +45,61 @@ def spelled(name: CountedText, alphabet: Alphabet) -> str:
     return alphabet.decode_bytes(np.array(name.terminals, np.int64)).decode(errors="replace")
 
 
+def counted_values(
+    predictor: Predictor, bag: Bag, documents: int, values_of: Sequence[ValueOf]
+) -> Floats:
+    """Return what every entry of a bag adds to some values, float64 [entries, values]."""
+    with torch.no_grad():
+        adds, _ = cast(NgramBag, predictor.model.bag).added(bag, documents)
+        values = torch.stack([value_of(adds) for value_of in values_of], 1)
+    found: Floats = values.double().cpu().numpy()
+    return found
+
+
 def scored_columns(
-    predictor: Predictor, grammar: Grammar, bag: Bag, value_of: ValueOf
+    predictor: Predictor, grammar: Grammar, bag: Bag, values: Floats
 ) -> list[Column]:
     """Return the columns of one document that the model knows, the strongest first.
 
-    Their scores and those of the bias add up to what the model's n-grams say. Takes a few times as
-    long as counting.
+    `values`, float64 [entries, 1], are counted_values'. They and those of the bias add up to what
+    the model's n-grams say. Takes a few times as long as counting.
     """
     counted = cast(HashedCounter, predictor.model.config.counted)
-    with torch.no_grad():
-        adds, known = cast(NgramBag, predictor.model.bag).added(bag, 1)
-        scores = value_of(adds).double().cpu().numpy()
+    known = cast(NgramBag, predictor.model.bag).rows(bag) > 0
     columns = bag.buckets.cpu().numpy()
     kept = np.flatnonzero(known.cpu().numpy())
-    alone = Grammars.concatenate([grammar])
-    names, runs = counted.named(alone, columns[kept]), counted.named_runs(alone, columns[kept])
+    names = counted.named(Grammars.concatenate([grammar]), columns[kept])
     found = [
-        Column(names[column], float(score), kind_of(column, counted), runs.get(column, []))
-        for column, score in zip(columns[kept].tolist(), scores[kept].tolist(), strict=True)
+        Column(names[column], score, kind_of(column, counted))
+        for column, score in zip(columns[kept].tolist(), values[kept, 0].tolist(), strict=True)
     ]
     return sorted(found, key=lambda column: -abs(column.score))
 
 
-def kind_of(column: int, counted: HashedCounter) -> Literal["ngram", "phrase", "run"]:
+def kind_of(column: int, counted: HashedCounter) -> Literal["ngram", "phrase"]:
     """Return what is counted in a column."""
-    if column >= counted.first_shared:
-        return "run"
     return "ngram" if column < counted.buckets else "phrase"
 
 
-def spread(columns: Iterable[Column], counted: HashedCounter, grammar: Grammar) -> Floats:
-    """Return scores of the terminals of a document, float64 [n], whose sum is the columns'.
+def spread(counted: HashedCounter, grammars: Grammars, bag: Bag, values: Floats) -> Floats:
+    """Return values of the entries of a bag, float64 [entries, K], as those of letters, [n, K].
 
-    Each occurrence of what is counted has the same share of its column's score, and so has each of
-    its terminals. O(text * ngrams + symbols * phrases).
+    The letters are those of all documents, end to end. Each occurrence of what is counted has the
+    same share of its entry's values, and so has each of its letters. O(letters * ngrams).
     """
-    terminals = grammar.expand().tolist()
-    lengths = symbol_lengths(grammar)
-    bounds = np.r_[0, np.cumsum(lengths[grammar.sequence])].tolist()
-    by_terminal = np.zeros(len(terminals) + 1)  # differences from the terminal before
-    ngrams, phrases, runs = (_shares(columns, kind) for kind in ("ngram", "phrase", "run"))
-
-    def put(begin: int, end: int, share: float) -> None:
-        by_terminal[begin] += share / (end - begin)
-        by_terminal[end] -= share / (end - begin)
-
-    def add(begin: int, end: int, shares: Mapping[tuple[int, ...], float]) -> None:
-        if share := shares.get(tuple(terminals[begin:end])):
-            put(begin, end, share)
-
-    longest = max(map(len, ngrams), default=0)
-    for length in range(1, longest + 1):
-        for begin in range(len(terminals) - length + 1):
-            add(begin, begin + length, ngrams)
-    longest = max(map(len, phrases), default=0)
-    for symbols in range(1, counted.phrases + 1):
-        for begin, end in zip(bounds, bounds[symbols:], strict=False):
-            if end - begin <= longest:
-                add(begin, end, phrases)
-    if runs:
-        shared = Grammars.concatenate([grammar]).over_shared[0].expand()
-        ends = np.r_[0, np.cumsum(lengths[shared])].tolist()
-        for symbols in range(1, counted.shared + 1):
-            for begin in range(len(shared) - symbols + 1):
-                if share := runs.get(tuple(shared[begin : begin + symbols].tolist())):
-                    put(ends[begin], ends[begin + symbols], share)
-    found: Floats = np.cumsum(by_terminal)[:-1]
+    documents, buckets = bag.documents.cpu().numpy(), bag.buckets.cpu().numpy()
+    keys = documents * counted.columns + buckets
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    shares = (values / np.maximum(bag.counts.cpu().numpy(), 1)[:, None])[order]
+    changes = np.zeros((int(grammars.expanded_lengths.sum()) + 1, values.shape[1]))
+    for each in occurrences(counted, grammars) if len(keys) else ():
+        entries = np.searchsorted(keys, each.documents * counted.columns + each.columns)
+        by_letter = shares[entries] / (each.ends - each.begins)[:, None]
+        changes[each.begins] += by_letter
+        changes[each.ends] -= by_letter
+    found: Floats = np.cumsum(changes, axis=0)[:-1]
     return found
-
-
-def _shares(columns: Iterable[Column], kind: str) -> dict[tuple[int, ...], float]:
-    return {
-        name.terminals: column.score / sum(each.count for each in column.names)
-        for column in columns
-        if column.kind == kind
-        for name in column.runs or column.names
-    }
 
 
 class CountedTable:
@@ -192,14 +168,14 @@ class CountedTable:
         name the best at every time, and some more, for others whose mean falls later.
         """
         wanted: set[int] = set()
-        for place, sign in self._predictor.task.sides().values():
-            order = np.argsort(-sign * self._means(rows, place), kind="stable")
-            wanted.update(rows[order[:most]].tolist())
+        for place in range(self._predictor.model.config.outputs):
+            order = np.argsort(self._means(rows, place), kind="stable")
+            wanted.update(rows[order[:most]].tolist(), rows[order[-most:]].tolist())
         missing = sorted(wanted - self._named.keys())
         if not missing:
             return
         columns = self._columns[missing].tolist()
         names = self._counted.named(grammars, columns)
         for row, column in zip(missing, columns, strict=True):
-            found = Column(names[column], 0.0, kind_of(column, self._counted), [])
+            found = Column(names[column], 0.0, kind_of(column, self._counted))
             self._named[row] = found.phrase(self._predictor.alphabet)

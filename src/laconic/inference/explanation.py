@@ -19,7 +19,12 @@ from laconic.corpus.documents import DocumentSource
 from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.attribution import scores_of_document, scores_of_many
-from laconic.inference.counted_explanation import CountedTable, scored_columns, spread
+from laconic.inference.counted_explanation import (
+    CountedTable,
+    counted_values,
+    scored_columns,
+    spread,
+)
 from laconic.inference.phrase_table import Phrase, PhraseTable, symbol_lengths
 from laconic.inference.predictor import Predictor
 from laconic.inference.words import Word, words_of
@@ -149,8 +154,9 @@ def explain(
         shares = {"reading": float(np.abs(letters).sum())}
         columns = []
         if counted is not None and batch.bag is not None and predictor.model.bag is not None:
-            columns = scored_columns(predictor, grammar, batch.bag, value_of)
-            by_letter = spread(columns, counted, grammar)
+            values = counted_values(predictor, batch.bag, 1, [value_of])
+            columns = scored_columns(predictor, grammar, batch.bag, values)
+            by_letter = spread(counted, alone, batch.bag, values)[:, 0]
             letters = letters + by_letter
             ends = np.cumsum(lengths)
             sums = np.r_[0, np.cumsum(by_letter)]

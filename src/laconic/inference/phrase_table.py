@@ -26,8 +26,8 @@ class Phrase:
     text: str
     score: float
     count: int
-    kind: Literal["symbol", "ngram", "phrase"] = "symbol"
-    """What one symbol stands for; or what is counted: an n-gram, a run of symbols."""
+    kind: Literal["symbol", "ngram", "phrase", "word"] = "symbol"
+    """What one symbol stands for; what is counted: an n-gram, a run of symbols; or a word."""
     others: tuple[str, ...] = ()
     """Rarer texts in the same hashed column: score and count are of all of them together."""
 

@@ -32,21 +32,39 @@ class Word:
     """The text, with the place where that tells more: in DNA."""
 
 
-def words_of(alphabet: Alphabet, grammar: Grammar, scores: Floats) -> Iterator[Word]:
-    """Yield a document in words, given the score of each terminal, float64 [n]."""
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a word is in its document, in terminals."""
+
+    begin: int
+    end: int
+    text: str
+    cut: bool
+    """Whether it is a stretch of something that is too long for a word."""
+
+
+def spans_of(alphabet: Alphabet, grammar: Grammar) -> Iterator[Span]:
+    """Yield the words of a document, and what is between them, one after the other."""
     terminals = grammar.expand()
     text: Any = alphabet.decode_bytes(terminals)
     pattern: Any = _BYTES
     if alphabet.characters is not None:
         text, pattern = alphabet.decode(terminals), _TEXT
-    sums = np.r_[0, np.cumsum(scores)]
     for found in pattern.finditer(text):
         begin, end = found.span()
-        is_long = end - begin > _LONGEST_WORD
-        step = _STRETCH if is_long else end - begin
+        cut = end - begin > _LONGEST_WORD
+        step = _STRETCH if cut else end - begin
         for first in range(begin, end, step):
             last = min(first + step, end)
             part = text[first:last]
             spelled = part if isinstance(part, str) else part.decode(errors="replace")
-            name = f"{first}: {spelled}" if is_long else spelled
-            yield Word(spelled, first, last - first, float(sums[last] - sums[first]), name)
+            yield Span(first, last, spelled, cut)
+
+
+def words_of(alphabet: Alphabet, grammar: Grammar, scores: Floats) -> Iterator[Word]:
+    """Yield a document in words, given the score of each terminal, float64 [n]."""
+    sums = np.r_[0, np.cumsum(scores)]
+    for each in spans_of(alphabet, grammar):
+        name = f"{each.begin}: {each.text}" if each.cut else each.text
+        score = float(sums[each.end] - sums[each.begin])
+        yield Word(each.text, each.begin, each.end - each.begin, score, name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ class HashedCounter:
         return self.columns - self.buckets if self.shared else self.columns
 
     @property
-    def _of_shared(self) -> HashedCounter:
+    def of_shared(self) -> HashedCounter:
         """What counts symbols of the rulebook: they are terminals to it."""
         return HashedCounter(self.shared, 0, self.buckets)
 
@@ -73,16 +73,16 @@ class HashedCounter:
         )
         if self.phrases:
             phrases = count_phrases(
-                grammars, self.phrases, self.buckets, *self._phrase_lengths, threads
+                grammars, self.phrases, self.buckets, *self.phrase_lengths, threads
             )
             ngrams = _side_by_side(ngrams, phrases)
         if self.shared:
-            over = self._of_shared.count(grammars.over_shared, threads)
+            over = self.of_shared.count(grammars.over_shared, threads)
             ngrams = _side_by_side(ngrams, over)
         return ngrams
 
     @property
-    def _phrase_lengths(self) -> tuple[int, int]:
+    def phrase_lengths(self) -> tuple[int, int]:
         """The terminals of the shortest phrases, which are no n-grams, and of the longest."""
         return self.ngrams + 1, max(_LONGEST_PHRASE, self.ngrams + 1)
 
@@ -117,7 +117,7 @@ class HashedCounter:
     ) -> dict[int, list[CountedText]]:
         """Return the runs of shared symbols that are counted in some columns, as symbols."""
         wanted = np.asarray(columns, np.int64) - self.first_shared
-        over = self._of_shared.named(grammars.over_shared, wanted) if self.shared else {}
+        over = self.of_shared.named(grammars.over_shared, wanted) if self.shared else {}
         return {column + self.first_shared: runs for column, runs in over.items()}
 
     def _named_ngrams(
@@ -132,26 +132,39 @@ class HashedCounter:
         for length in np.unique(lengths).tolist():
             numbers = np.flatnonzero(lengths == length)
             spelled = terminals[offsets[numbers][:, None] + np.arange(length)]
-            # Each as a document of its own, which has but one n-gram of that length.
-            alone = trusted_grammars(
-                grammars.alphabet_size,
-                np.zeros((0, 2), np.int32),
-                np.zeros(len(numbers) + 1, np.int64),
-                spelled.reshape(-1),
-                np.arange(len(numbers) + 1) * length,
-            )
-            columns = count_hashed(
-                alone, letters, length, length, self.buckets, alternate_sign=False
-            ).indices
+            columns = self.columns_of(spelled, grammars.alphabet_size)
             for place in np.flatnonzero(np.isin(columns, wanted)).tolist():
                 count = int(vocabulary.total[numbers[place]])
                 yield int(columns[place]), CountedText(tuple(spelled[place].tolist()), count)
+
+    def columns_of(self, ngrams: npt.NDArray[np.integer[Any]], alphabet_size: int) -> Int64s:
+        """Return the columns of n-grams, int64 [N], of which the terminals are given, [N, n]."""
+        count, length = ngrams.shape
+        # Each as a document of its own, which has but one n-gram of that length.
+        alone = trusted_grammars(
+            alphabet_size,
+            np.zeros((0, 2), np.int32),
+            np.zeros(count + 1, np.int64),
+            ngrams.astype(np.int32).reshape(-1),
+            np.arange(count + 1) * length,
+        )
+        letters, hashed_to = _letters(alphabet_size), self.buckets
+        found = count_hashed(alone, letters, length, length, hashed_to, alternate_sign=False)
+        return found.indices.astype(np.int64)
+
+    def named_phrases(self, grammars: Grammars) -> dict[tuple[int, ...], int]:
+        """Return the columns of all phrases of some documents, by their terminals."""
+        columns = np.arange(self.buckets)
+        return {
+            name.terminals: column + self.buckets
+            for column, name in self._named_phrases(grammars, columns)
+        }
 
     def _named_phrases(
         self, grammars: Grammars, wanted: Int64s
     ) -> Iterator[tuple[int, CountedText]]:
         found = _core.name_phrases(
-            grammars.core, self.phrases, *self._phrase_lengths, self.buckets, wanted
+            grammars.core, self.phrases, *self.phrase_lengths, self.buckets, wanted
         )
         for k, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
             terminals = tuple(found.terminals[begin:end].tolist())

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from laconic.errors import visible
 from laconic.report.markup import Html, document, element, joined
 from laconic.report.tables import gauge, table
+from laconic.show import how_many
 
 if TYPE_CHECKING:
     from laconic.inference.explanation import Explanation
     from laconic.inference.phrase_table import Phrase
+    from laconic.inference.top_words import Sides, TopWords
     from laconic.inference.words import Word
 
 _FOR, _AGAINST = (67, 147, 195), (214, 96, 77)  # told apart by nearly every eye
@@ -42,9 +44,26 @@ def shared(phrase: Phrase) -> str:
 
 def said_by(found: Explanation) -> str:
     """Return how much each view said, to be put behind something, where there are several."""
-    if len(found.shares) < 2:
+    return views(found.shares)
+
+
+def views(shares: Mapping[str, float]) -> str:
+    """Return the shares of views, to be put behind something, where there are several."""
+    if len(shares) < 2:
         return ""
-    return " · " + ", ".join(f"{name} {share:.0%}" for name, share in found.shares.items())
+    return " · " + ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+
+
+def shown(phrase: Phrase) -> str:
+    """Return the text of a phrase: as it is if it is a word, else so that blanks can be seen."""
+    return visible(phrase.text) if phrase.kind == "word" else repr(phrase.text)
+
+
+def titles(name: Any) -> tuple[str, str]:
+    """Return what lists of words for and against a class, or None for a number, are called."""
+    if name is None:
+        return "for a higher value", "for a lower value"
+    return f"for {name}", f"against {name}"
 
 
 def document_page(found: Explanation, source: str, most: int) -> str:
@@ -82,12 +101,30 @@ def explained(found: Explanation, most: int) -> Html:
     return joined(*body)
 
 
-def lists_page(lists: Mapping[Any, Sequence[Phrase]], source: str) -> str:
-    """Return the page of the phrases that speak most for each class."""
-    title = element("h1", "Phrases that speak most for each class")
-    tables = [_phrases(str(name), phrases, "mean score") for name, phrases in lists.items()]
-    note = element("p", visible(source), class_="note")
-    return document(visible(f"Phrases – {source}"), title, note, *tables)
+def words_page(found: TopWords, source: str) -> str:
+    """Return the page of the words that speak most for and against each class."""
+    are = "Words" if found.kind == "word" else "Phrases"
+    title = f"{are} that speak for and against each class"
+    if None in found.of:
+        title = f"{are} that speak for a higher and a lower value"
+    note = f"{source} · {how_many(found.documents, 'document')}{views(found.shares)}"
+    how = (
+        "What a word adds to the model's output, in the mean over its occurrences: exactly so much "
+        "where it is counted, by integrated gradients where it is read. Words that occur often "
+        "come before rarer ones of the same mean."
+    )
+    sections = [
+        element("section", element("div", *_both(name, sides), class_="pair"))
+        for name, sides in found.of.items()
+    ]
+    head = [element("h1", title), element("p", visible(note), class_="note")]
+    explained = element("p", how, class_="note") if found.kind == "word" else Html()
+    return document(visible(f"{are} – {source}"), *head, explained, *sections)
+
+
+def _both(name: Any, sides: Sides) -> list[Html]:
+    lists = zip(titles(name), (sides.speaking_for, sides.against), strict=True)
+    return [element("div", _phrases(title, side, "mean score")) for title, side in lists]
 
 
 def spelled(prediction: Any) -> str:
@@ -117,10 +154,11 @@ def _phrases(title: str, phrases: Sequence[Phrase], score: str) -> Html:
         [
             f"{phrase.score:+.4f}",
             f"{phrase.count:,}",
-            element("td", visible(repr(phrase.text) + shared(phrase)), class_="phrase"),
+            element("td", visible(shown(phrase) + shared(phrase)), class_="phrase"),
         ]
         for phrase in phrases
     ]
     none = element("p", "None occurs often enough.", class_="note")
-    listed = table([score, "times", "phrase"], rows, class_="phrases") if rows else none
+    kind = "word" if any(phrase.kind == "word" for phrase in phrases) else "phrase"
+    listed = table([score, "times", kind], rows, class_="phrases") if rows else none
     return joined(element("h2", visible(title)), listed)
