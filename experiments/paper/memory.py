@@ -16,8 +16,8 @@ __all__ = ["TEST_BATCH", "TEST_SYMBOLS", "Needs", "free_mb"]
 
 TEST_BATCH, TEST_SYMBOLS = 256, 1 << 20  # a test's documents in a batch, and symbols at most
 # Measured on an H200 (PyTorch 2.11): of training by kernels of our own, 12 floats for each symbol
-# and unit are allocated at the peak, of cuDNN's 33; and some times as much is reserved, since graphs
-# keep what they need between steps.
+# and unit are allocated at the peak, of cuDNN's 33; and some times as much is reserved, since
+# graphs keep what they need between steps.
 _FLOATS, _RESERVED = {True: 12, False: 33}, {True: 2.2, False: 3.2}
 _TEST_FLOATS = 14
 _FIXED_MB = 1_500.0  # CUDA itself
