@@ -54,4 +54,4 @@ def ratio(row: Figures) -> float:
 
 
 def _most(rows: Sequence[Figures], name: str) -> float:
-    return max(row[name] for row in rows)
+    return float(max(row[name] for row in rows))

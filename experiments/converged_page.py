@@ -105,7 +105,9 @@ def _sample() -> str:
     accuracies = [100 * each["accuracy"] for each in figures["seeds"]]
     about = figures["about"]
     told = f"`laconic train train.csv -o run {figures['flags']}`, commit {about['commit']}, {about['machine']}"
-    return f"{told}: **{spread(accuracies)}** ({', '.join(f'{each:.1f}' for each in accuracies)}).\n"
+    return (
+        f"{told}: **{spread(accuracies)}** ({', '.join(f'{each:.1f}' for each in accuracies)}).\n"
+    )
 
 
 def _few() -> Iterator[str]:

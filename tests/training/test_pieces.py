@@ -337,7 +337,8 @@ def long_corpus() -> Corpus:
 @GPU
 @pytest.mark.parametrize("graphs", [True, False])
 def test_long_documents_train_in_8_gb(corpus: Corpus, long_corpus: Corpus, graphs: bool) -> None:
-    config = TrainingConfig(epochs=1, dropout=0.0, device="cuda", graphs=graphs, width=256)
+    config = TrainingConfig(epochs=2, dropout=0.0, device="cuda", graphs=graphs, batch_size=128)
+    config = replace(config, width=256, embedding_size=256)
     plenty = train(long_corpus, config)
     total = torch.cuda.mem_get_info()[1]
     torch.cuda.empty_cache()
@@ -347,7 +348,7 @@ def test_long_documents_train_in_8_gb(corpus: Corpus, long_corpus: Corpus, graph
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     line = found.history[0]
-    assert line["pieces_per_batch"] >= 1
+    assert line["pieces_per_batch"] > 1
     assert line["reserved_memory_mb"] <= 8e9 / 2**20
     assert line["reserved_memory_mb"] <= 1.3 * line["peak_memory_mb"]
     assert line["train_loss"] == pytest.approx(plenty.history[0]["train_loss"], rel=1e-2)
@@ -363,11 +364,12 @@ def test_a_limit_that_is_too_high_is_lowered(
 ) -> None:
     """As if a measurement had said that everything fits."""
     monkeypatch.setattr("laconic.nn.piece_size.available_memory", lambda _: 10**15)
-    config = TrainingConfig(epochs=1, device="cuda", graphs=graphs, embedding_size=400, width=256)
+    config = TrainingConfig(epochs=1, device="cuda", graphs=graphs, batch_size=128)
+    config = replace(config, width=256, embedding_size=256)
     line = train(long_corpus, config).history[0]
     assert line["out_of_memory"] >= 1
     assert line["pieces_per_batch"] > 1
-    assert line["valid"]["documents"] if "documents" in line["valid"] else line["valid"]
+    assert np.isfinite(line["valid_loss"])
 
 
 @pytest.mark.gpu

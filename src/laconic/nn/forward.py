@@ -84,6 +84,10 @@ class ForwardPass:
         results = torch.zeros(len(dataset), config.outputs, device=device)
         with self.evaluating(), torch.no_grad(), _few_threads(len(dataset)):
             compute = self._function()
+            if isinstance(compute, Captured) and self._memory is not None and len(dataset) > 1:
+                # What training holds is enough for all graphs: nothing large runs without one.
+                middle = int(np.argsort(dataset.sequence_lengths)[len(dataset) // 2])
+                compute.prepare(dataset.batch([middle]).to(device))
 
             def into_results(some: list[Batch]) -> None:
                 for piece in some:
@@ -131,7 +135,7 @@ class ForwardPass:
         yield from pieces(dataset, order, limit, threads=threads, pin_memory=cuda)
 
     def _take(self, dataset: GrammarDataset, rows: list[int]) -> None:
-        with self.evaluating(), torch.no_grad():
+        with torch.no_grad():
             self._plainly(dataset.batch(rows).to(self.device))
 
     def _let_go(self) -> None:
@@ -159,7 +163,8 @@ class ForwardPass:
         weights = chain(model.parameters(), model.buffers())
         where = [(weight.data_ptr(), weight.dtype) for weight in weights]
         if self._captured is None or where != self._captured_at:
-            self._captured = captured_inference(model, self.autocast, _CAPTURED_AFTER, self._memory)
+            after = _CAPTURED_AFTER if self._memory is None else 0
+            self._captured = captured_inference(model, self.autocast, after, self._memory)
             self._captured_at = where
         return self._captured
 

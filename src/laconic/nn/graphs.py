@@ -197,6 +197,23 @@ class Captured:
         """
         self._graph_for(batch)
 
+    def prepare(self, batch: Batch) -> None:
+        """Run the function without a graph, unless it was before: a small batch takes little room.
+
+        Libraries set themselves up when they are first used, which cannot be captured; and the
+        composer is used by the first batch that has rules.
+        """
+        rules = len(batch.children) > 0
+        if rules in self._warm:
+            return
+        stream = self._memory.stream
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._warm_up(batch)
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.empty_cache()
+        self._warm.add(rules)
+
     def _graph_for(self, batch: Batch) -> _Graph:
         key, entries = _key(batch), entries_of(batch)
         graph = self._graphs.pop(key, None)
@@ -229,15 +246,7 @@ class Captured:
             self._warm.clear()
         static = empty_batch(batch, shape, room, entries)
         copy_in(static, batch, self._by_kernels)
-        if bool(room) not in self._warm:
-            # Libraries set themselves up when they are first used, which cannot be captured; and
-            # the composer is used by the first batch that has rules.
-            self._warm.add(bool(room))
-            memory.stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(memory.stream):
-                self._warm_up(static)
-            torch.cuda.current_stream().wait_stream(memory.stream)
-            torch.cuda.empty_cache()
+        self.prepare(static)
         empty_cache_if_tight()
         graph = torch.cuda.CUDAGraph()
         # Not torch.cuda.graph, which empties all caches each time, also of pinned memory. Batches

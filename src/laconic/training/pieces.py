@@ -32,6 +32,7 @@ def measure(
     kept = weights * (2 * (not optimizer.state) + 2 * (accelerator.num_processes > 1))
 
     def take(rows: list[int]) -> None:
+        model.zero_grad()  # nothing is to be added to what a step has for gradients
         batch = training.batch(rows, (config.seed, sampler.epoch)).to(device)
         assert batch.labels is not None
         with accelerator.autocast():
