@@ -71,7 +71,7 @@ def available_memory(device: torch.device) -> int:
     (torch.cuda.set_per_process_memory_fraction).
     """
     free, total = torch.cuda.mem_get_info(device)
-    own = total * torch.cuda.get_per_process_memory_fraction(device)
+    own = total * torch.cuda.get_per_process_memory_fraction(_index(device))
     held = torch.cuda.memory_reserved(device)
     return max(0, int(min(free + held, own)) - torch.cuda.memory_allocated(device))
 
