@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from laconic.nn.kernels import forest
 from laconic.nn.kernels.cells import FusedCell, Kept, Weights, module
 from laconic.nn.kernels.cuda import CudaError, missing
 
@@ -32,6 +33,23 @@ def compose(
     weights: Weights,
 ) -> Tensor:
     """Return what laconic.nn.compose_levels does, float [A + M, size].
+
+    All levels are one launch where they can be, see laconic.nn.kernels.forest.
+    """
+    if not forest.obstacle(cell, leaves, children):
+        return forest.compose(cell, leaves, children, level_offsets, own, weights)
+    return compose_by_level(cell, leaves, children, level_offsets, own, weights)
+
+
+def compose_by_level(
+    cell: FusedCell,
+    leaves: Tensor,
+    children: Tensor,
+    level_offsets: Sequence[int],
+    own: Tensor | None,
+    weights: Weights,
+) -> Tensor:
+    """Return what laconic.nn.compose_levels does, float [A + M, size], by kernels for each level.
 
     Products are rounded as TF32 on a GPU. Memory on the way back: of as many as 32,768 nodes, or of
     the largest level, about ten states each.

@@ -1,11 +1,17 @@
 // What PTX has and C++ has not: clusters of blocks and their barriers, loads ahead, products of
-// matrices that a warp holds, short numbers. Put before kernels that need it.
+// matrices that a warp holds, additions of two numbers, short numbers. Put before kernels that
+// need it.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
 __device__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+
+__device__ unsigned char* dynamic_shared() {
+  extern __shared__ __align__(128) unsigned char dynamic_[];
+  return dynamic_;
+}
 
 __device__ u32 at_block(u32 address, u32 rank) {
   u32 there;
@@ -61,6 +67,19 @@ __device__ void load_ahead(u32 to, const void* from, bool any) {
 __device__ void loads_end() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int others>
 __device__ void await_loads() { asm volatile("cp.async.wait_group %0;" ::"n"(others) : "memory"); }
+
+// What blocks of other clusters wrote before they added to a counter is there when it is seen.
+__device__ int load_acquire(const int* from) {
+  int value;
+  asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+}
+__device__ void add_release(int* to) {
+  asm volatile("fence.acq_rel.gpu;\nred.relaxed.gpu.global.add.s32 [%0], 1;" ::"l"(to) : "memory");
+}
+__device__ void add_two(float* to, float x, float y) {
+  asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(x), "f"(y) : "memory");
+}
 
 __device__ void load_matrix(u32 (&a)[4], u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

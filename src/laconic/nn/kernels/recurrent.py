@@ -140,17 +140,19 @@ def _backward(
     made = gates.view(short).view(steps, documents, ways, 4 * width)
     rows, to_x = made.view(steps * documents, -1), None
     if ctx.needs_input_grad[0]:
-        to_x = _product(rows, from_input.reshape(-1, size).to(short)).view_as(x).to(x.dtype)
-    to_input = _product(rows.t(), x.reshape(-1, size).to(short)).view_as(from_input)
+        to_x = product(rows, from_input.reshape(-1, size).to(short)).view_as(x).to(x.dtype)
+    to_input = product(rows.t(), x.reshape(-1, size).to(short)).view_as(from_input)
     # Padding is 0 in both, so that a document's first step meets no state, either way.
     read = outputs.view(steps, documents, ways, width).to(short)
     pairs = [(made[1:, :, 0], read[:-1, :, 0]), (made[:-1, :, -1], read[1:, :, -1])]
-    to_state = [_product(g.flatten(0, 1).t(), r.flatten(0, 1)) for g, r in pairs[:ways]]
+    to_state = [product(g.flatten(0, 1).t(), r.flatten(0, 1)) for g, r in pairs[:ways]]
     return to_x, None, to_input, biases.sum(0), torch.stack(to_state).view_as(from_state), None
 
 
-def _product(a: Tensor, b: Tensor) -> Tensor:
+def product(a: Tensor, b: Tensor) -> Tensor:
     """Return a product of bfloat16 matrices, in float32."""
+    if not a.is_cuda:
+        return a.float() @ b.float()
     return torch.mm(a, b, out_dtype=torch.float32) if _MIXED else (a @ b).float()
 
 
