@@ -13,9 +13,17 @@
 constexpr int kThreads = 256, kWarps = 8;
 constexpr int kRows = 16 * TILES;            // nodes of a piece, at most
 constexpr int kBoth = 2 * SIZE;              // numbers of both operands of a node
-constexpr int kParts = kBoth / 16;           // of a product with as many numbers
-constexpr int kPitch = 2 * kBoth + 16;       // bytes from row to row, with a gap for the banks
 constexpr int kLevels = 255;                 // of a launch, at most
+
+// Of a product with so many numbers in a row, 16 each; bytes from row to row of short numbers, with
+// a gap for the banks, which is also what the last part reads if it is half a part.
+template <int numbers>
+constexpr int parts_of = (numbers + 15) / 16;
+template <int numbers>
+constexpr int pitch_of = 2 * numbers + (numbers / 8 % 2 ? 32 : 16);
+constexpr int kJoinedPitch = 40;             // floats from row to row of a block's 32 units
+constexpr int kPairs = (SIZE + 63) / 64;     // of a state's numbers, that a lane has of a whole row
+constexpr int kParts = parts_of<kBoth>, kPitch = pitch_of<kBoth>;
 static_assert(SIZE % 8 == 0 && 32 * BLOCKS >= SIZE && 32 * (BLOCKS - 1) < SIZE, "32 units for each block");
 
 struct Levels {
@@ -99,15 +107,15 @@ struct Lane {
 template <bool bfloat>
 __device__ u32 shorts(float low, float high) { return bfloat ? bfloats(low, high) : halves(low, high); }
 
-// The weights that lead to column `from` points to: along[k] apart.
-template <bool bfloat, int along, int parts>
+// The weights of so many numbers that lead to one, `along` apart.
+template <bool bfloat, int numbers, int along, int parts>
 __device__ void load_weights(u32 (&w)[parts][2], const float* from, bool any, int pair) {
   #pragma unroll
   for (int part = 0; part < parts; part++)
     #pragma unroll
     for (int r = 0; r < 2; r++) {
       const float* at = from + (i64)(part * 16 + r * 8 + pair * 2) * along;
-      w[part][r] = any ? shorts<bfloat>(at[0], at[along]) : 0;
+      w[part][r] = any && part * 16 + r * 8 < numbers ? shorts<bfloat>(at[0], at[along]) : 0;
     }
 }
 
@@ -139,13 +147,14 @@ __device__ u32 left_side(u32 shared, int lane, int tile, int pitch) {
   return shared + (16 * tile + (lane & 15)) * pitch + (lane >> 4) * 16;
 }
 
-// Rows of short numbers into shared memory, `bytes` each; zeros beyond the last.
-template <int bytes>
-__device__ void load_rows(u32 to, const unsigned char* from, int rows, int tiles) {
-  constexpr int kChunks = bytes / 16;
+// Rows of so many short numbers into shared memory; zeros beyond the last number and the last row.
+template <int numbers>
+__device__ void load_rows(u32 to, const u32* from, int rows, int tiles) {
+  constexpr int kChunks = 2 * parts_of<numbers>;
   for (int i = threadIdx.x; i < 16 * tiles * kChunks; i += kThreads) {
-    const int row = i / kChunks, at = i % kChunks * 16;
-    load_ahead<16>(to + row * (bytes + 16) + at, row < rows ? from + (i64)row * bytes + at : from, row < rows);
+    const int row = i / kChunks, at = i % kChunks * 4;
+    const bool any = row < rows && at < numbers / 2;
+    load_ahead<16>(to + row * pitch_of<numbers> + at * 4, any ? from + (i64)row * (numbers / 2) + at : from, any);
   }
   loads_end();
   await_loads<0>();

@@ -19,13 +19,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from laconic.nn.kernels.cells import FusedCell, GRCCell, Kept, Weights
+from laconic.nn.kernels.cells import DualGRUCell, FusedCell, GRCCell, Kept, Weights
 from laconic.nn.kernels.cuda import CudaError, Module, missing
 from laconic.nn.kernels.recurrent import product
 
 LARGEST = 256  # size of a state
 MOST_NODES = 1 << 17  # so that what is kept of them stays modest
-_SOURCES = {name: Path(__file__).with_name(f"{name}.cu") for name in ("ptx", "forest", "grc")}
+_NAMES = "ptx", "forest", "grc", "dual_gru"
+_SOURCES = {name: Path(__file__).with_name(f"{name}.cu") for name in _NAMES}
 _CAPABILITY = (9, 0)  # of GPUs that have clusters of blocks
 _LEVELS = 255  # of a launch
 _TILES = 7  # of 16 nodes that a piece has at most
@@ -167,7 +168,57 @@ class GRCForest:
         return [to_w1, b1, to_w2, b2, to_weight, to_bias]
 
 
-CELLS: dict[type[FusedCell], Cell] = {GRCCell: GRCForest()}
+class DualGRUForest:
+    """Of laconic.nn.composers.DualGRU, to whose states what is the nodes' own is added."""
+
+    name = "dual_gru"
+
+    def shared(self, rows: int, size: int) -> tuple[int, int]:
+        """Return the bytes that dual_gru.cu divides."""
+        operands, gap = 2 * rows * 4, 32 if 5 * size // 8 % 2 else 16
+        up = rows * (4 * size + 16) + 2 * rows * 40 * 4 + operands
+        return up, rows * (10 * size + gap) + 8 * 4 * size * 4 + operands
+
+    def up(
+        self,
+        launch: Launch,
+        states: Tensor,
+        own: Tensor | None,
+        weights: Weights,
+        nodes: int,
+        keep: bool,
+    ) -> Kept:
+        """Return shares and resets, and candidates."""
+        size, (clusters, rows) = states.shape[1], launch.pieces
+        kept = [states.new_empty(nodes, n * size, dtype=_HALF) for n in (5, 1) if keep]
+        open_ = states.new_empty(clusters, 2, rows, 2 * size, dtype=_HALF)
+        launch("up", *weights, launch.children, own, states, *(kept or (None, None)), open_)
+        return tuple(kept)
+
+    def down(
+        self,
+        launch: Launch,
+        kept: Kept,
+        states: Tensor,
+        own: Tensor | None,
+        weights: Weights,
+        gradients: Tensor,
+        to_own: Tensor | None,
+    ) -> list[Tensor]:
+        """Return the gradients of both layers."""
+        nodes, size = len(kept[0]), states.shape[1]
+        to_gates, to_candidates, open_, pairs = (
+            states.new_empty(nodes, count * size, dtype=_SHORT) for count in (5, 1, 2, 2)
+        )
+        sums = states.new_zeros(6 * size)
+        given = weights[0], weights[2], launch.children, states, *kept, gradients
+        launch("down", *given, to_gates, to_candidates, open_, pairs, to_own, sums)
+        gates_bias, bias = sums.split([5 * size, size])
+        to_weights = product(to_gates.t(), pairs), product(to_candidates.t(), open_)
+        return [to_weights[0], gates_bias, to_weights[1], bias]
+
+
+CELLS: dict[type[FusedCell], Cell] = {GRCCell: GRCForest(), DualGRUCell: DualGRUForest()}
 
 
 class Levels(ctypes.Structure):

@@ -5,7 +5,6 @@
 // has the gates of both operands, the second the rest. Rows of a piece are nodes.
 
 constexpr float kEpsilon = 1e-5f;  // LayerNorm's
-constexpr int kJoinedPitch = 40;   // floats
 
 __device__ float normal_below(float x) { return 0.5f + 0.5f * erff(x * 0.70710678118654752f); }
 __device__ float gelu(float x) { return x * normal_below(x); }
@@ -13,12 +12,8 @@ __device__ float gelu_slope(float x) {
   return normal_below(x) + x * 0.3989422804014327f * __expf(-0.5f * x * x);
 }
 
-struct Share {  // of a row: mean, and squares of the distances from it
-  float mean, squares;
-};
-
-// Writes states. hidden: float16 [clusters, kRows, 2 SIZE] and shares: [clusters, kRows, 8], what
-// blocks tell each other. Kept, unless there is nowhere to: before, float16 [nodes, 2 SIZE], what
+// Writes states. What blocks tell each other: hidden, float16 [clusters, kRows, 2 SIZE], and shares,
+// [clusters, kRows, 8], of rows: means, and squares of the distances from them. Kept, unless there is nowhere to: before, float16 [nodes, 2 SIZE], what
 // GELU is of; gates, float16 [nodes, 4 SIZE], as open as they are; scales, [nodes], means and
 // inverse deviations. own may be none.
 extern "C" __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(kThreads, 1)
@@ -41,10 +36,10 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
 
   u32 of_hidden[1][kParts][2], of_gates[2][kParts][2];
   float hidden_bias[2] = {}, gate_bias[2][2] = {};
-  load_weights<false, 1>(of_hidden[0], w1 + (i64)(8 * group + me.row) * kBoth, has_hidden, me.pair);
+  load_weights<false, kBoth, 1>(of_hidden[0], w1 + (i64)(8 * group + me.row) * kBoth, has_hidden, me.pair);
   #pragma unroll
   for (int g = 0; g < 2; g++)
-    load_weights<false, 1>(of_gates[g], w2 + (i64)((2 * second + g) * SIZE + 8 * units + me.row) * kBoth,
+    load_weights<false, kBoth, 1>(of_gates[g], w2 + (i64)((2 * second + g) * SIZE + 8 * units + me.row) * kBoth,
                            has_units, me.pair);
   if (has_hidden) hidden_bias[0] = b1[column], hidden_bias[1] = b1[column + 1];
   if (has_units)
@@ -73,7 +68,7 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
       }
     cluster_barrier();
 
-    load_rows<2 * kBoth>(shared_at, (const unsigned char*)hidden, 16 * tiles, tiles);
+    load_rows<kBoth>(shared_at, hidden, 16 * tiles, tiles);
     if (has_units)
       #pragma unroll 1
       for (int tile = 0; tile < tiles; tile++) {
@@ -126,7 +121,7 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
     const int k = 32 * forest.rank + me.lane;
     for (int r = me.warp; r < forest.rows; r += kWarps) {
       const float2 share = its ? __ldcg(shares + r * 8 + there) : make_float2(0, 0);
-      // Four lanes groups have the same eight shares.
+      // Four times eight lanes have the same shares.
       const float mean = total(share.x * its) / (4 * SIZE);
       const float away = share.x - mean;
       const float squares = total(share.y + its * away * away) / (4 * SIZE);
@@ -142,9 +137,7 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
 // ---- The way back: rows of a piece are spread over all warps of the cluster until the gradients
 // of the gates are known, then warps have their columns again.
 
-constexpr int kGateParts = 4 * SIZE / 16;
-constexpr int kGatePitch = 8 * SIZE + 16;
-constexpr int kPairs = (SIZE + 63) / 64;  // of a state's numbers, that a lane has
+constexpr int kGateParts = parts_of<4 * SIZE>, kGatePitch = pitch_of<4 * SIZE>;
 
 // gradients: float32 [terminals + nodes, SIZE], of all states, added to. Written, bfloat16: to_gates
 // [nodes, 4 SIZE], to_before, hidden and pairs [nodes, 2 SIZE]; float32: to_own [nodes, SIZE], or
@@ -166,8 +159,8 @@ grc_down(const __grid_constant__ Levels levels, const float* w1, const float* w2
   const bool has_columns = 8 * group < kBoth;
 
   u32 to_hidden[1][kGateParts][2], to_pairs[1][kParts][2];
-  load_weights<true, kBoth>(to_hidden[0], w2 + 8 * group + me.row, has_columns, me.pair);
-  load_weights<true, kBoth>(to_pairs[0], w1 + 8 * group + me.row, has_columns, me.pair);
+  load_weights<true, 4 * SIZE, kBoth>(to_hidden[0], w2 + 8 * group + me.row, has_columns, me.pair);
+  load_weights<true, kBoth, kBoth>(to_pairs[0], w1 + 8 * group + me.row, has_columns, me.pair);
   float hidden_bias[2] = {};
 
   for (int turn = 0; forest.find(turn); turn++) {
@@ -235,7 +228,7 @@ grc_down(const __grid_constant__ Levels levels, const float* w1, const float* w2
     }
     cluster_barrier();
 
-    load_rows<8 * SIZE>(shared_at, (const unsigned char*)(to_gates + (i64)forest.first * 2 * SIZE), forest.rows, tiles);
+    load_rows<4 * SIZE>(shared_at, to_gates + (i64)forest.first * 2 * SIZE, forest.rows, tiles);
     if (has_columns)
       #pragma unroll 1
       for (int tile = 0; tile < tiles; tile++) {
@@ -261,7 +254,7 @@ grc_down(const __grid_constant__ Levels levels, const float* w1, const float* w2
       }
     cluster_barrier();
 
-    load_rows<2 * kBoth>(shared_at, (const unsigned char*)(to_before + (i64)forest.first * SIZE), forest.rows, tiles);
+    load_rows<kBoth>(shared_at, to_before + (i64)forest.first * SIZE, forest.rows, tiles);
     if (has_columns)
       #pragma unroll 1
       for (int tile = 0; tile < tiles; tile++) {
