@@ -203,9 +203,9 @@ void with_arguments(void (*type)(Given...), void** given) {
   call<kernel>(type, given, std::index_sequence_for<Given...>{});
 }
 
-// Returns 1 when all is done, -1 when nobody can go on, -2 when more shared memory was used.
+// Of the clusters so many run at a time. Returns 1 when all is done, -1 when nobody can go on, -2 when more shared memory was used.
 template <auto kernel>
-int run(int blocks, void** given, int shared) {
+int run(int blocks, void** given, int shared, int resident) {
   fibers = std::vector<Fiber>(blocks * kFiberThreads);
   of_warps.assign(fibers.size() / 32, {}), of_blocks.assign(blocks, {}), of_clusters.assign(blocks / BLOCKS, {});
   exchanged.assign(fibers.size() / 32, {});
@@ -226,6 +226,7 @@ int run(int blocks, void** given, int shared) {
         over++;
         continue;
       }
+      if (present / (BLOCKS * kFiberThreads) >= resident + (int)(over / (BLOCKS * kFiberThreads))) break;
       threadIdx = {present % kFiberThreads}, blockIdx = {present / kFiberThreads};
       swapcontext(&outside, &fibers[present].context);
     }
@@ -240,4 +241,4 @@ int run(int blocks, void** given, int shared) {
 }
 
 #define LAUNCH(kernel) \
-  if (!std::strcmp(name, #kernel)) return run<kernel>(blocks, given, shared);
+  if (!std::strcmp(name, #kernel)) return run<kernel>(blocks, given, shared, resident);

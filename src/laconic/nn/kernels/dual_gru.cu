@@ -12,8 +12,9 @@ extern "C" __global__ void __cluster_dims__(BLOCKS) __launch_bounds__(kThreads, 
 dual_gru_up(const __grid_constant__ Levels levels, const float* gates_weight, const float* gates_bias,
             const float* weight, const float* bias, const int* children, const float* own, float* states,
             u32* gates, u32* candidates, u32* open, int* counters, int terminals) {
-  unsigned char* const shared = dynamic_shared();  // rows; what the first warps made; operands
-  float* const joined = (float*)(shared + kRows * kPitch);
+  unsigned char* const shared = dynamic_shared();  // rows; operands' units; what they join; operands
+  float* const sides = (float*)(shared + kRows * kPitch);
+  float* const joined = sides + 2 * kRows * kJoinedPitch;
   int* const operands = (int*)(joined + 2 * kRows * kJoinedPitch);
   const u32 shared_at = shared_address(shared);
   Forest forest(levels, counters, false);
@@ -42,18 +43,11 @@ dual_gru_up(const __grid_constant__ Levels levels, const float* gates_weight, co
     forest.load_operands(operands, children);
     forest.take(turn + 1);
     forest.await_level();
-    gather(shared, states, operands, tiles);
+    gather(shared, sides, states, operands, tiles, forest.rank);
     __syncthreads();
     if (has_units)
       #pragma unroll 1
       for (int tile = 0; tile < tiles; tile++) {
-        float2 side[2][2];
-        #pragma unroll
-        for (int half = 0; half < 2; half++) {
-          const int r = 16 * tile + me.row + 8 * half;
-          for (int s = 0; s < 2; s++)
-            side[half][s] = r < forest.rows ? load_two(states + (i64)operands[2 * r + s] * SIZE + unit) : make_float2(0, 0);
-        }
         float sums[2][4], third[1][4];
         const u32 left = left_side(shared_at, me.lane, tile, kPitch);
         product<false>(sums, left, of_gates);
@@ -74,14 +68,14 @@ dual_gru_up(const __grid_constant__ Levels levels, const float* gates_weight, co
             const float x = __expf(a - most), y = __expf(b - most), z = __expf(c - most), all = 1.0f / (x + y + z);
             made[0][j] = x * all, made[1][j] = y * all, made[2][j] = z * all;
           }
-          const float2 l = side[half][0], o = side[half][1];
+          const int at = r * kJoinedPitch + 8 * (me.warp / 2) + 2 * me.pair;
+          const float2 l = *(const float2*)(sides + at), o = *(const float2*)(sides + kRows * kJoinedPitch + at);
           if (second) {
             __stcg(told + (r * kBoth + unit) / 2, halves(made[0][0] * l.x, made[0][1] * l.y));
             __stcg(told + (r * kBoth + SIZE + unit) / 2, halves(made[1][0] * o.x, made[1][1] * o.y));
           } else {
-            float* at = joined + r * kJoinedPitch + 8 * (me.warp / 2) + 2 * me.pair;
-            *(float2*)at = make_float2(made[0][0] * l.x + made[1][0] * o.x, made[0][1] * l.y + made[1][1] * o.y);
-            *(float2*)(at + kRows * kJoinedPitch) = make_float2(made[2][0], made[2][1]);
+            *(float2*)(joined + at) = make_float2(made[0][0] * l.x + made[1][0] * o.x, made[0][1] * l.y + made[1][1] * o.y);
+            *(float2*)(joined + kRows * kJoinedPitch + at) = make_float2(made[2][0], made[2][1]);
           }
           if (gates && r < forest.rows) {
             for (int g = 0; g < 2; g++) gates[kept + g * SIZE / 2] = halves(made[g][0], made[g][1]);
@@ -95,6 +89,12 @@ dual_gru_up(const __grid_constant__ Levels levels, const float* gates_weight, co
     if (has_units && second)
       #pragma unroll 1
       for (int tile = 0; tile < tiles; tile++) {
+        float2 more[2];
+        #pragma unroll
+        for (int half = 0; half < 2; half++) {
+          const int r = 16 * tile + me.row + 8 * half;
+          more[half] = own && r < forest.rows ? *(const float2*)(own + (i64)(forest.first + r) * SIZE + unit) : make_float2(0, 0);
+        }
         float sums[1][4];
         product<false>(sums, left_side(shared_at, me.lane, tile, kPitch), of_third);
         #pragma unroll
@@ -104,10 +104,9 @@ dual_gru_up(const __grid_constant__ Levels levels, const float* gates_weight, co
           const i64 node = forest.first + r;
           const float* at = joined + r * kJoinedPitch + 8 * (me.warp / 2) + 2 * me.pair;
           const float2 sum = *(const float2*)at, share = *(const float2*)(at + kRows * kJoinedPitch);
-          const float2 more = own ? *(const float2*)(own + node * SIZE + unit) : make_float2(0, 0);
           const float x = sigmoid(sums[0][2 * half] + biases[2][0]), y = sigmoid(sums[0][2 * half + 1] + biases[2][1]);
           *(float2*)(states + (terminals + node) * SIZE + unit) =
-              make_float2(sum.x + share.x * x + more.x, sum.y + share.y * y + more.y);
+              make_float2(sum.x + share.x * x + more[half].x, sum.y + share.y * y + more[half].y);
           if (candidates) candidates[(node * SIZE + unit) / 2] = halves(x, y);
         }
       }

@@ -115,7 +115,14 @@ __device__ void load_weights(u32 (&w)[parts][2], const float* from, bool any, in
     #pragma unroll
     for (int r = 0; r < 2; r++) {
       const float* at = from + (i64)(part * 16 + r * 8 + pair * 2) * along;
-      w[part][r] = any && part * 16 + r * 8 < numbers ? shorts<bfloat>(at[0], at[along]) : 0;
+      w[part][r] = 0;
+      if (!any || part * 16 + r * 8 >= numbers) continue;
+      if constexpr (along == 1) {
+        const float2 two = *(const float2*)at;
+        w[part][r] = shorts<bfloat>(two.x, two.y);
+      } else {
+        w[part][r] = shorts<bfloat>(at[0], at[along]);
+      }
     }
 }
 
@@ -161,8 +168,10 @@ __device__ void load_rows(u32 to, const u32* from, int rows, int tiles) {
   __syncthreads();
 }
 
-// Both operands' states into shared memory, as float16.
-__device__ void gather(unsigned char* to, const float* states, const int* operands, int tiles) {
+// Both operands' states into shared memory, as float16; of the block's own units as they are, too,
+// [2, kRows, kJoinedPitch].
+__device__ void gather(unsigned char* to, float* sides, const float* states, const int* operands, int tiles,
+                       int rank) {
   constexpr int kEach = 6, kChunks = kBoth / 4;
   for (int from = threadIdx.x; from < 16 * tiles * kChunks; from += kEach * kThreads) {
     float4 x[kEach];
@@ -175,15 +184,19 @@ __device__ void gather(unsigned char* to, const float* states, const int* operan
     }
     #pragma unroll
     for (int e = 0; e < kEach; e++) {
-      const int i = from + e * kThreads, row = i / kChunks, at = i % kChunks * 4;
-      if (i < 16 * tiles * kChunks)
-        *(uint2*)(to + row * kPitch + at * 2) = make_uint2(halves(x[e].x, x[e].y), halves(x[e].z, x[e].w));
+      const int i = from + e * kThreads, row = i / kChunks, at = i % kChunks * 4, right = at >= SIZE;
+      const int unit = at - right * SIZE - 32 * rank;
+      if (i >= 16 * tiles * kChunks) continue;
+      *(uint2*)(to + row * kPitch + at * 2) = make_uint2(halves(x[e].x, x[e].y), halves(x[e].z, x[e].w));
+      if (0 <= unit && unit < 32) *(float4*)(sides + (right * kRows + row) * kJoinedPitch + unit) = x[e];
     }
   }
 }
 
+template <int lanes = 32>
 __device__ float total(float x) {
-  for (int by = 16; by; by /= 2) x += __shfl_xor_sync(~0u, x, by);
+  #pragma unroll
+  for (int by = lanes / 2; by; by /= 2) x += __shfl_xor_sync(~0u, x, by);
   return x;
 }
 

@@ -118,7 +118,7 @@ class GRCForest:
     def shared(self, rows: int, size: int) -> tuple[int, int]:
         """Return the bytes that grc.cu divides."""
         operands = 2 * rows * 4
-        up = rows * (4 * size + 16) + 2 * rows * 40 * 4 + operands
+        up = rows * (4 * size + 16) + 4 * rows * 40 * 4 + operands
         return up, rows * (8 * size + 16) + 8 * 6 * size * 4 + operands
 
     def up(
@@ -176,7 +176,7 @@ class DualGRUForest:
     def shared(self, rows: int, size: int) -> tuple[int, int]:
         """Return the bytes that dual_gru.cu divides."""
         operands, gap = 2 * rows * 4, 32 if 5 * size // 8 % 2 else 16
-        up = rows * (4 * size + 16) + 2 * rows * 40 * 4 + operands
+        up = rows * (4 * size + 16) + 4 * rows * 40 * 4 + operands
         return up, rows * (10 * size + gap) + 8 * 4 * size * 4 + operands
 
     def up(

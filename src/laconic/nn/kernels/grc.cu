@@ -5,6 +5,7 @@
 // has the gates of both operands, the second the rest. Rows of a piece are nodes.
 
 constexpr float kEpsilon = 1e-5f;  // LayerNorm's
+constexpr int kAtOnce = 5;         // rows of a warp whose loads and sums do not wait for each other
 
 __device__ float normal_below(float x) { return 0.5f + 0.5f * erff(x * 0.70710678118654752f); }
 __device__ float gelu(float x) { return x * normal_below(x); }
@@ -21,8 +22,9 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
        const float* b2, const float* weight, const float* bias, const int* children, const float* own,
        float* states, u32* before, u32* gates, float2* scales, u32* hidden, float2* shares, int* counters,
        int terminals) {
-  unsigned char* const shared = dynamic_shared();  // rows; what the units join, twice; operands
-  float* const joined = (float*)(shared + kRows * kPitch);
+  unsigned char* const shared = dynamic_shared();  // rows; operands' units; what they join; operands
+  float* const sides = (float*)(shared + kRows * kPitch);
+  float* const joined = sides + 2 * kRows * kJoinedPitch;
   int* const operands = (int*)(joined + 2 * kRows * kJoinedPitch);
   const u32 shared_at = shared_address(shared);
   Forest forest(levels, counters, false);
@@ -46,12 +48,15 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
     for (int g = 0; g < 2; g++)
       for (int j = 0; j < 2; j++) gate_bias[g][j] = b2[(2 * second + g) * SIZE + unit + j];
 
+  const float norm_weight = me.lane < width ? weight[32 * forest.rank + me.lane] : 0;
+  const float norm_bias = me.lane < width ? bias[32 * forest.rank + me.lane] : 0;
+
   for (int turn = 0; forest.find(turn); turn++) {
     const int tiles = forest.present_tiles();
     forest.load_operands(operands, children);
     forest.take(turn + 1);
     forest.await_level();
-    gather(shared, states, operands, tiles);
+    gather(shared, sides, states, operands, tiles, forest.rank);
     __syncthreads();
     if (has_hidden)
       #pragma unroll 1
@@ -72,32 +77,21 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
     if (has_units)
       #pragma unroll 1
       for (int tile = 0; tile < tiles; tile++) {
-        float2 more[2][2];  // both operands' states, or what is the node's own
-        #pragma unroll
-        for (int half = 0; half < 2; half++) {
-          const int r = 16 * tile + me.row + 8 * half;
-          more[half][0] = more[half][1] = make_float2(0, 0);
-          if (r >= forest.rows) continue;
-          if (!second)
-            for (int side = 0; side < 2; side++)
-              more[half][side] = load_two(states + (i64)operands[2 * r + side] * SIZE + unit);
-          else if (own) more[half][0] = *(const float2*)(own + (i64)(forest.first + r) * SIZE + unit);
-        }
         float sums[2][4];
         product<false>(sums, left_side(shared_at, me.lane, tile, kPitch), of_gates);
         #pragma unroll
         for (int half = 0; half < 2; half++) {
           const int r = 16 * tile + me.row + 8 * half;
+          const int at = r * kJoinedPitch + 8 * (me.warp / 2) + 2 * me.pair;
           float open[2][2], made[2];
           #pragma unroll
           for (int j = 0; j < 2; j++) {
             const float x = sums[0][2 * half + j] + gate_bias[0][j], y = sums[1][2 * half + j] + gate_bias[1][j];
-            const float one = j ? more[half][0].y : more[half][0].x, other = j ? more[half][1].y : more[half][1].x;
             open[0][j] = sigmoid(x), open[1][j] = second ? y : sigmoid(y);
-            made[j] = second ? open[0][j] * y + one : open[0][j] * one + open[1][j] * other;
+            made[j] = second ? open[0][j] * y
+                             : open[0][j] * sides[at + j] + open[1][j] * sides[at + j + kRows * kJoinedPitch];
           }
-          *(float2*)(joined + (second * kRows + r) * kJoinedPitch + 8 * (me.warp / 2) + 2 * me.pair) =
-              make_float2(made[0], made[1]);
+          *(float2*)(joined + second * kRows * kJoinedPitch + at) = make_float2(made[0], made[1]);
           if (gates && r < forest.rows)
             for (int g = 0; g < 2; g++)
               gates[((i64)(forest.first + r) * 4 * SIZE + (2 * second + g) * SIZE + unit) / 2] =
@@ -107,28 +101,47 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
     __syncthreads();
 
     const bool any = me.lane < width;
-    for (int r = me.warp; r < forest.rows; r += kWarps) {
-      float* at = joined + r * kJoinedPitch + me.lane;
-      const float x = any ? at[0] + at[kRows * kJoinedPitch] : 0;
-      const float mean = total(x) / width;
-      const float squares = total(any ? (x - mean) * (x - mean) : 0);
-      at[0] = x;
-      if (me.lane == 0) __stcg(shares + r * 8 + forest.rank, make_float2(mean, squares));
+    const int k = 32 * forest.rank + me.lane;
+    for (int from = me.warp; from < forest.rows; from += kAtOnce * kWarps) {
+      float x[kAtOnce];
+      #pragma unroll
+      for (int e = 0; e < kAtOnce; e++) {
+        const int r = from + e * kWarps;
+        const float* at = joined + r * kJoinedPitch + me.lane;
+        const bool here = any && r < forest.rows;
+        x[e] = here && own ? own[(i64)(forest.first + r) * SIZE + k] : 0;
+        if (here) x[e] += at[0] + at[kRows * kJoinedPitch];
+      }
+      #pragma unroll
+      for (int e = 0; e < kAtOnce; e++) {
+        const int r = from + e * kWarps;
+        const float mean = total(x[e]) / width;
+        const float squares = total(any ? (x[e] - mean) * (x[e] - mean) : 0);
+        if (r >= forest.rows) continue;
+        joined[r * kJoinedPitch + me.lane] = x[e];
+        if (me.lane == 0) __stcg(shares + r * 8 + forest.rank, make_float2(mean, squares));
+      }
     }
     cluster_barrier();
 
     const int there = me.lane & 7, its = there < BLOCKS ? min(32, SIZE - 32 * there) : 0;
-    const int k = 32 * forest.rank + me.lane;
-    for (int r = me.warp; r < forest.rows; r += kWarps) {
-      const float2 share = its ? __ldcg(shares + r * 8 + there) : make_float2(0, 0);
-      // Four times eight lanes have the same shares.
-      const float mean = total(share.x * its) / (4 * SIZE);
-      const float away = share.x - mean;
-      const float squares = total(share.y + its * away * away) / (4 * SIZE);
-      const float scale = rsqrtf(squares + kEpsilon);
-      const i64 node = forest.first + r;
-      if (any) states[(terminals + node) * SIZE + k] = (joined[r * kJoinedPitch + me.lane] - mean) * scale * weight[k] + bias[k];
-      if (scales && forest.rank == 0 && me.lane == 0) scales[node] = make_float2(mean, scale);
+    for (int from = me.warp; from < forest.rows; from += kAtOnce * kWarps) {
+      float2 share[kAtOnce];
+      #pragma unroll
+      for (int e = 0; e < kAtOnce; e++)
+        share[e] = its && from + e * kWarps < forest.rows ? __ldcg(shares + (from + e * kWarps) * 8 + there) : make_float2(0, 0);
+      #pragma unroll
+      for (int e = 0; e < kAtOnce; e++) {
+        const int r = from + e * kWarps;
+        const float mean = total<8>(share[e].x * its) / SIZE, away = share[e].x - mean;
+        const float scale = rsqrtf(total<8>(share[e].y + its * away * away) / SIZE + kEpsilon);
+        if (r >= forest.rows) continue;
+        const i64 node = forest.first + r;
+        if (any)
+          states[(terminals + node) * SIZE + k] =
+              (joined[r * kJoinedPitch + me.lane] - mean) * scale * norm_weight + norm_bias;
+        if (scales && forest.rank == 0 && me.lane == 0) scales[node] = make_float2(mean, scale);
+      }
     }
     forest.finish();
   }
