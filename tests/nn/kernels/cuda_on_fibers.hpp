@@ -77,8 +77,6 @@ T atomicAdd(T* to, T x) {
   return before;
 }
 template <class T>
-T __ldcg(const T* from) { return *from; }
-template <class T>
 void __stcg(T* to, T x) { *to = x; }
 static u32 as_u32(float x) {
   u32 bits;
@@ -124,6 +122,11 @@ void load_ahead(u32 to, const void* from, bool any) {
 static void loads_end() {}
 template <int others>
 void await_loads() {}
+template <class T>
+T load_fresh(const T* from) {
+  if ((size_t)from % sizeof(T)) std::abort();
+  return *from;
+}
 static int load_acquire(const int* from) {
   let_others();
   return *(const volatile int*)from;

@@ -93,9 +93,7 @@ class Composed:
         bounds = {name: most if name == "states" else back for name in names}
         assert all(errors[name] < bounds[name] for name in names), errors
 
-    def _moved(
-        self, device: str, dtype: torch.dtype
-    ) -> tuple[Tensor, Tensor | None, list[Tensor]]:
+    def _moved(self, device: str, dtype: torch.dtype) -> tuple[Tensor, Tensor | None, list[Tensor]]:
         def moved(tensor: Tensor) -> Tensor:
             return tensor.detach().to(device, dtype).clone().requires_grad_()
 
@@ -189,7 +187,7 @@ def test_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest, "MOST_NODES", 2)
     assert "2 nodes at most" in why(torch.zeros(2, 8))
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 9))
-    said = forest._obstacle.__wrapped__(0, forest.CELLS[type(grc)], 8)
+    said = forest._obstacle.__wrapped__(0, type(grc), 8)
     assert said == "they need compute capability 9.0, and this GPU has 8.9"
 
 

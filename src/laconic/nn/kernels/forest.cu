@@ -66,7 +66,7 @@ struct Forest {
   }
 
   __device__ bool find(int turn) {
-    const int piece = __ldcg(counters + 1 + 2 * cluster + (turn & 1));
+    const int piece = load_fresh(counters + 1 + 2 * cluster + (turn & 1));
     while (order < levels.count && piece - earlier >= pieces) {
       earlier += pieces, below = pieces, order++;
       measure();
@@ -180,7 +180,7 @@ __device__ void gather(unsigned char* to, float* sides, const float* states, con
       const int i = from + e * kThreads, row = i / kChunks, at = i % kChunks * 4, right = at >= SIZE;
       const int operand = i < 16 * tiles * kChunks ? operands[2 * row + right] : -1;
       x[e] = operand < 0 ? make_float4(0, 0, 0, 0)
-                         : __ldcg((const float4*)(states + (i64)operand * SIZE + at - right * SIZE));
+                         : load_fresh((const float4*)(states + (i64)operand * SIZE + at - right * SIZE));
     }
     #pragma unroll
     for (int e = 0; e < kEach; e++) {
@@ -200,7 +200,7 @@ __device__ float total(float x) {
   return x;
 }
 
-__device__ float2 load_two(const float* from) { return __ldcg((const float2*)from); }
+__device__ float2 load_two(const float* from) { return load_fresh((const float2*)from); }
 
 // Nothing is added where it is nothing: room in a graph's levels adds to one node alone.
 __device__ void add_unless_zero(float* to, float x, float y) {

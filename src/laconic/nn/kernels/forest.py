@@ -46,12 +46,13 @@ def compose(
 
     Memory: three states for each node, kept for the way back, and eight more on it.
     """
-    offsets, own = tuple(level_offsets), None if own is None else own.contiguous()
-    arguments = CELLS[type(cell)], children.int().contiguous(), offsets, leaves, own, *weights
+    kernels, offsets = CELLS[type(cell)], tuple(level_offsets)
+    children, own = children.int().contiguous(), None if own is None else own.contiguous()
     if torch.is_grad_enabled():
-        made: Tensor = _Compose.apply(*arguments)  # type: ignore[no-untyped-call]
+        given = kernels, children, offsets, leaves, own, *weights
+        made: Tensor = _Compose.apply(*given)  # type: ignore[no-untyped-call]
         return made
-    return _up(*arguments, keep=False)[0]
+    return _up(kernels, children, offsets, leaves, own, weights, keep=False)[0]
 
 
 def obstacle(cell: FusedCell, leaves: Tensor, children: Tensor) -> str | None:
@@ -63,16 +64,16 @@ def obstacle(cell: FusedCell, leaves: Tensor, children: Tensor) -> str | None:
         return f"they are for float32 and multiples of 8 as sizes, {LARGEST} at most"
     if len(children) > MOST_NODES:
         return f"they are for {MOST_NODES} nodes at most"
-    return missing(leaves.device) or _obstacle(leaves.get_device(), CELLS[type(cell)], size)
+    return missing(leaves.device) or _obstacle(leaves.get_device(), type(cell), size)
 
 
 @cache
-def _obstacle(device: int, cell: Cell, size: int) -> str | None:
+def _obstacle(device: int, cell: type[FusedCell], size: int) -> str | None:
     if (has := torch.cuda.get_device_capability(device)) < _CAPABILITY:
         needed = ".".join(map(str, _CAPABILITY))
         return f"they need compute capability {needed}, and this GPU has {has[0]}.{has[1]}"
     try:
-        Layout(device, cell, size)
+        Layout(device, CELLS[cell], size)
     except CudaError as error:
         return f"they cannot be compiled: {str(error).splitlines()[0]}"
     return None
@@ -163,9 +164,9 @@ class GRCForest:
         w1, _, w2, _, weight, _ = weights
         given = w1, w2, weight, launch.children, own, states, *kept, gradients
         launch("down", *given, to_gates, to_before, hidden, pairs, to_own, sums)
-        b2, to_weight, to_bias, b1 = sums.split([4 * size, size, size, 2 * size])
+        to_b2, to_norm, to_b1 = sums[: 4 * size], sums[4 * size : 6 * size], sums[6 * size :]
         to_w1, to_w2 = product(to_before.t(), pairs), product(to_gates.t(), hidden)
-        return [to_w1, b1, to_w2, b2, to_weight, to_bias]
+        return [to_w1, to_b1, to_w2, to_b2, to_norm[:size], to_norm[size:]]
 
 
 class DualGRUForest:
@@ -213,9 +214,9 @@ class DualGRUForest:
         sums = states.new_zeros(6 * size)
         given = weights[0], weights[2], launch.children, states, *kept, gradients
         launch("down", *given, to_gates, to_candidates, open_, pairs, to_own, sums)
-        gates_bias, bias = sums.split([5 * size, size])
-        to_weights = product(to_gates.t(), pairs), product(to_candidates.t(), open_)
-        return [to_weights[0], gates_bias, to_weights[1], bias]
+        to_gates_bias, to_bias = sums[: 5 * size], sums[5 * size :]
+        to_gates_weight = product(to_gates.t(), pairs)
+        return [to_gates_weight, to_gates_bias, product(to_candidates.t(), open_), to_bias]
 
 
 CELLS: dict[type[FusedCell], Cell] = {GRCCell: GRCForest(), DualGRUCell: DualGRUForest()}
@@ -302,7 +303,7 @@ def _up(
     level_offsets: tuple[int, ...],
     leaves: Tensor,
     own: Tensor | None,
-    *weights: Tensor,
+    weights: Weights,
     keep: bool,
 ) -> tuple[Tensor, Kept]:
     terminals, size = leaves.shape
@@ -326,7 +327,7 @@ class _Compose(torch.autograd.Function):
         *weights: Tensor,
     ) -> Tensor:
         keep = any(ctx.needs_input_grad)
-        states, kept = _up(cell, children, level_offsets, leaves, own, *weights, keep=keep)
+        states, kept = _up(cell, children, level_offsets, leaves, own, weights, keep)
         ctx.save_for_backward(states, children, own, *weights, *kept)
         ctx.cell, ctx.level_offsets, ctx.weights = cell, level_offsets, len(weights)
         return states

@@ -129,7 +129,7 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
       float2 share[kAtOnce];
       #pragma unroll
       for (int e = 0; e < kAtOnce; e++)
-        share[e] = its && from + e * kWarps < forest.rows ? __ldcg(shares + (from + e * kWarps) * 8 + there) : make_float2(0, 0);
+        share[e] = its && from + e * kWarps < forest.rows ? load_fresh(shares + (from + e * kWarps) * 8 + there) : make_float2(0, 0);
       #pragma unroll
       for (int e = 0; e < kAtOnce; e++) {
         const int r = from + e * kWarps;

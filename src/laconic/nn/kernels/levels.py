@@ -1,7 +1,8 @@
-"""The level loop of some composers with few kernels: about five for each level, either way.
+"""The level loop of some composers with few kernels: one for all levels, or about five for each.
 
-The way back runs the cell again for many levels at once, since all states are known, goes down
-level by level, and finds the gradients of the weights with one product for all those levels.
+Those for all levels are in forest.py. Without them, the way back runs the cell again for many
+levels at once, since all states are known, goes down level by level, and finds the gradients of the
+weights with one product for all those levels.
 """
 
 from __future__ import annotations

@@ -68,6 +68,24 @@ __device__ void loads_end() { asm volatile("cp.async.commit_group;" ::: "memory"
 template <int others>
 __device__ void await_loads() { asm volatile("cp.async.wait_group %0;" ::"n"(others) : "memory"); }
 
+// Loads from L2, where what other processors wrote is; never moved before a barrier.
+__device__ int load_fresh(const int* from) {
+  int x;
+  asm volatile("ld.global.cg.s32 %0, [%1];" : "=r"(x) : "l"(from) : "memory");
+  return x;
+}
+__device__ float2 load_fresh(const float2* from) {
+  float2 x;
+  asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "l"(from) : "memory");
+  return x;
+}
+__device__ float4 load_fresh(const float4* from) {
+  float4 x;
+  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "l"(from) : "memory");
+  return x;
+}
+
 // What blocks of other clusters wrote before they added to a counter is there when it is seen.
 __device__ int load_acquire(const int* from) {
   int value;
