@@ -138,6 +138,9 @@ class OnFibers:
         self._library, self._blocks = ctypes.CDLL(str(made)), blocks
         self.resident = 2
 
+    def most_clusters(self, name: str, blocks: int, threads: int, shared: int) -> int:
+        return 2
+
     def launch(self, name: str, blocks: int, threads: int, shared: int, *arguments: Any) -> None:
         assert threads == 256
         assert blocks % self._blocks == 0
@@ -157,16 +160,17 @@ def test_kernels_on_the_cpu(
     made: dict[Any, OnFibers] = {}
 
     def module(device: int, *key: Any) -> OnFibers:
-        return made.setdefault(key, OnFibers(tmp_path, *key))
+        if key not in made:
+            made[key] = OnFibers(tmp_path, *key)
+        return made[key]
 
-    blocks = -(-size // 32)
     monkeypatch.setattr(forest, "missing", lambda device: None)
     monkeypatch.setattr(forest, "_obstacle", lambda *given: None)
-    monkeypatch.setattr(forest, "_device", lambda device: (2 * blocks, 227 << 10))
-    monkeypatch.setattr(forest, "_NEIGHBOURS", 2 * blocks)  # two clusters
+    monkeypatch.setattr(forest, "_device", lambda device: (132, 227 << 10))
+    monkeypatch.setattr(forest, "_layout", forest.Layout)
     monkeypatch.setattr(forest, "_TILES", tiles)
     monkeypatch.setattr(forest, "_module", module)
-    composed = Composed(name, size, (70, 17, 1, 33, 2), own=size == 40)
+    composed = Composed(name, size, (50, 17, 2), own=size == 40)
     composed.check("cpu")
     if size == 8:
         (kernels,) = made.values()
@@ -187,21 +191,23 @@ def test_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest, "MOST_NODES", 2)
     assert "2 nodes at most" in why(torch.zeros(2, 8))
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 9))
-    said = forest._obstacle.__wrapped__(0, type(grc), 8)
+    said = forest._obstacle.__wrapped__(0, "grc", 8)
     assert said == "they need compute capability 9.0, and this GPU has 8.9"
 
 
 @pytest.mark.parametrize("shared", [227 << 10, 99 << 10, 0])
 def test_pieces_fit_into_shared_memory(shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest, "_device", lambda device: (132, shared))
-    monkeypatch.setattr(forest, "_module", lambda *given: None)
-    for cell in forest.CELLS.values():
+    monkeypatch.setattr(cuda.Module, "__init__", lambda *given: None)
+    monkeypatch.setattr(cuda.Module, "most_clusters", lambda *given: None)
+    monkeypatch.setattr(forest, "_module", lambda *given: cuda.Module({}))
+    for name in COMPOSERS:
         for size in range(8, 257, 8):
             if not shared:
                 with pytest.raises(cuda.CudaError, match="too little shared memory"):
-                    forest.Layout(0, cell, size)
+                    forest.Layout(0, name, size)
                 continue
-            layout = forest.Layout(0, cell, size)
+            layout = forest.Layout(0, name, size)
             assert 16 <= layout.rows <= 112
             assert max(layout.shared.values()) <= shared
             assert layout.clusters * layout.blocks <= 132
@@ -264,7 +270,7 @@ def test_a_graph_with_room(name: str) -> None:
 
     composed.towards = composed.towards.cuda()
     wanted = step()
-    for cached in (forest._obstacle, forest._module):
+    for cached in (forest._obstacle, forest._layout, forest._module):
         cached.cache_clear()  # A first use of kernels within a capture is no harm.
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

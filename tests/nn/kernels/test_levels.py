@@ -64,7 +64,7 @@ def assert_composed(
         else:
             rest = given[1] if own else None
             fused = FUSED[type(composer)]
-            states = levels.compose(fused, given[0], children.to(on), offsets, rest, moved)
+            states = levels.compose_by_level(fused, given[0], children.to(on), offsets, rest, moved)
         gradients = torch.autograd.grad((states * towards.to(on, to)).sum(), [*given, *moved])
         found.append([states.detach(), *gradients])
     for wanted, made in zip(*found, strict=True):

@@ -18,7 +18,30 @@ from laconic.files import caches, whole
 
 _MOST_DYNAMIC_SHARED_BYTES = 8  # the driver's numbers of what can be set
 _RELAXED = 2
+_CLUSTER = 4
 Argument: TypeAlias = "Tensor | int | ctypes.Array[Any] | ctypes.Structure | None"
+
+
+class _Attribute(ctypes.Structure):
+    """The driver's CUlaunchAttribute, of a cluster's size."""
+
+    _fields_ = (
+        ("id", ctypes.c_int),
+        ("padding", ctypes.c_int),
+        ("sizes", ctypes.c_uint * 3),
+        ("rest", ctypes.c_char * 52),
+    )
+
+
+class _Config(ctypes.Structure):
+    """The driver's CUlaunchConfig: sizes of grid and blocks, shared memory, stream, attributes."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint),
+    )
 
 
 class CudaError(RuntimeError):
@@ -63,6 +86,17 @@ class Module:
             function = self._function(name, shared_bytes)
             stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
             _check(_driver().cuLaunchKernel(function, *sizes, stream, pointers, None))
+
+    def most_clusters(self, name: str, blocks: int, threads: int, shared_bytes: int) -> int | None:
+        """Return how many clusters of so many blocks can run at once, None if nobody knows."""
+        sizes = (blocks, 1, 1, threads, 1, 1, shared_bytes)
+        attribute, most = _Attribute(_CLUSTER, 0, (blocks, 1, 1)), ctypes.c_int()
+        config = _Config(*sizes, None, ctypes.pointer(attribute), 1)
+        with torch.cuda.device(self._device):
+            function = self._function(name, shared_bytes)
+            told = ctypes.byref(most), function, ctypes.byref(config)
+            failed = _driver().cuOccupancyMaxActiveClusters(*told)
+        return None if failed else most.value
 
     def _function(self, name: str, shared_bytes: int) -> ctypes.c_void_p:
         key = name, shared_bytes

@@ -41,8 +41,8 @@ dual_gru_up(const __grid_constant__ Levels levels, const float* gates_weight, co
     const int tiles = forest.present_tiles();
     u32* const told = open + (turn & 1) * kRows * kBoth / 2;  // Others may still read the turn before.
     forest.load_operands(operands, children);
-    forest.take(turn + 1);
     forest.await_level();
+    const int next = forest.ask();
     gather(shared, sides, states, operands, tiles, forest.rank);
     __syncthreads();
     if (has_units)
@@ -83,6 +83,7 @@ dual_gru_up(const __grid_constant__ Levels levels, const float* gates_weight, co
           }
         }
       }
+    forest.tell(turn + 1, next);
     cluster_barrier();
 
     load_rows<kBoth>(shared_at, told, 16 * tiles, tiles);
@@ -145,8 +146,8 @@ dual_gru_down(const __grid_constant__ Levels levels, const float* gates_weight, 
   for (int turn = 0; forest.find(turn); turn++) {
     const int tiles = forest.present_tiles();
     forest.load_operands(operands, children);
-    forest.take(turn + 1);
     forest.await_level();
+    const int next = forest.ask();
     for (int r = group; r < forest.rows; r += kWarps * BLOCKS) {
       const i64 node = forest.first + r;
       const int operand[2] = {operands[2 * r], operands[2 * r + 1]};
@@ -188,6 +189,7 @@ dual_gru_down(const __grid_constant__ Levels levels, const float* gates_weight, 
         add_unless_zero(gradients + (i64)operand[1] * SIZE + k, d[i].x * y.x, d[i].y * y.y);
       }
     }
+    forest.tell(turn + 1, next);
     cluster_barrier();
 
     load_rows<SIZE>(shared_at, to_candidates + (i64)forest.first * (SIZE / 2), forest.rows, tiles);

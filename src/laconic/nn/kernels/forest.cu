@@ -45,7 +45,7 @@ struct Forest {
       : levels(levels), down(down), clusters(gridDim.x / BLOCKS), cluster(blockIdx.x / BLOCKS),
         rank(cluster_rank()), counters(counters), done(counters + 1 + 2 * clusters) {
     measure();
-    take(0);
+    tell(0, ask());
     cluster_barrier();
   }
 
@@ -59,10 +59,11 @@ struct Forest {
     pieces = (all + tiles - 1) / tiles;
   }
 
-  // Asks for the piece of a turn; who calls this has passed a barrier of the cluster since the turn
-  // before, and passes one before the piece is looked at.
-  __device__ void take(int turn) {
-    if (rank == 0 && threadIdx.x == 0) __stcg(counters + 1 + 2 * cluster + (turn & 1), atomicAdd(counters, 1));
+  // The next piece: asked for when the present one can be begun, so that nobody has two while others
+  // have none; told later, since the answer takes time, but before a barrier of the cluster.
+  __device__ int ask() const { return rank == 0 && threadIdx.x == 0 ? atomicAdd(counters, 1) : 0; }
+  __device__ void tell(int turn, int piece) const {
+    if (rank == 0 && threadIdx.x == 0) __stcg(counters + 1 + 2 * cluster + (turn & 1), piece);
   }
 
   __device__ bool find(int turn) {

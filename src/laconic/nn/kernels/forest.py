@@ -64,16 +64,16 @@ def obstacle(cell: FusedCell, leaves: Tensor, children: Tensor) -> str | None:
         return f"they are for float32 and multiples of 8 as sizes, {LARGEST} at most"
     if len(children) > MOST_NODES:
         return f"they are for {MOST_NODES} nodes at most"
-    return missing(leaves.device) or _obstacle(leaves.get_device(), type(cell), size)
+    return missing(leaves.device) or _obstacle(leaves.get_device(), CELLS[type(cell)].name, size)
 
 
 @cache
-def _obstacle(device: int, cell: type[FusedCell], size: int) -> str | None:
+def _obstacle(device: int, name: str, size: int) -> str | None:
     if (has := torch.cuda.get_device_capability(device)) < _CAPABILITY:
         needed = ".".join(map(str, _CAPABILITY))
         return f"they need compute capability {needed}, and this GPU has {has[0]}.{has[1]}"
     try:
-        Layout(device, CELLS[cell], size)
+        _layout(device, name, size)
     except CudaError as error:
         return f"they cannot be compiled: {str(error).splitlines()[0]}"
     return None
@@ -220,6 +220,7 @@ class DualGRUForest:
 
 
 CELLS: dict[type[FusedCell], Cell] = {GRCCell: GRCForest(), DualGRUCell: DualGRUForest()}
+BY_NAME = {cell.name: cell for cell in CELLS.values()}
 
 
 class Levels(ctypes.Structure):
@@ -243,17 +244,24 @@ def windows(level_offsets: Sequence[int]) -> Iterator[Levels]:
 class Layout:
     """How pieces of levels are spread over clusters, and these over a device."""
 
-    def __init__(self, device: int, cell: Cell, size: int) -> None:
-        blocks = -(-size // 32)
+    def __init__(self, device: int, name: str, size: int) -> None:
+        cell, blocks = BY_NAME[name], -(-size // 32)
         processors, most = _device(device)
         fitting = (n for n in range(_TILES, 0, -1) if max(cell.shared(16 * n, size)) <= most)
         if (tiles := next(fitting, 0)) == 0:
             raise CudaError("too little shared memory")
         self.blocks, self.rows = blocks, 16 * tiles
-        # Clusters are of neighbours, whose number is that of all but a few processors.
-        self.clusters = max(1, processors // _NEIGHBOURS * (_NEIGHBOURS // blocks))
         self.shared = dict(zip(("up", "down"), cell.shared(16 * tiles, size), strict=True))
-        self.module = _module(device, cell.name, size, blocks, tiles)
+        self.module = _module(device, name, size, blocks, tiles)
+        # A cluster is of neighbours; more than can run at once would need a second round.
+        self.clusters = min(
+            self.module.most_clusters(f"{name}_{way}", blocks, 256, bytes_)
+            or max(1, processors // _NEIGHBOURS * (_NEIGHBOURS // blocks))
+            for way, bytes_ in self.shared.items()
+        )
+
+
+_layout = cache(Layout)
 
 
 @cache
@@ -278,7 +286,7 @@ class Launch:
         self, cell: Cell, leaves: Tensor, children: Tensor, level_offsets: Sequence[int]
     ) -> None:
         self.children, self._name, self._terminals = children, cell.name, len(leaves)
-        self._layout = Layout(leaves.get_device(), cell, leaves.shape[1])
+        self._layout = _layout(leaves.get_device(), cell.name, leaves.shape[1])
         self._levels = list(windows(level_offsets))
         largest = max(end - begin for begin, end in pairwise(level_offsets))
         self._clusters = min(self._layout.clusters, -(-largest // 16))

@@ -54,8 +54,8 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
   for (int turn = 0; forest.find(turn); turn++) {
     const int tiles = forest.present_tiles();
     forest.load_operands(operands, children);
-    forest.take(turn + 1);
     forest.await_level();
+    const int next = forest.ask();
     gather(shared, sides, states, operands, tiles, forest.rank);
     __syncthreads();
     if (has_hidden)
@@ -71,6 +71,7 @@ grc_up(const __grid_constant__ Levels levels, const float* w1, const float* b1, 
           if (before && r < forest.rows) before[((i64)(forest.first + r) * kBoth + column) / 2] = halves(x, y);
         }
       }
+    forest.tell(turn + 1, next);
     cluster_barrier();
 
     load_rows<kBoth>(shared_at, hidden, 16 * tiles, tiles);
@@ -179,8 +180,8 @@ grc_down(const __grid_constant__ Levels levels, const float* w1, const float* w2
   for (int turn = 0; forest.find(turn); turn++) {
     const int tiles = forest.present_tiles();
     forest.load_operands(operands, children);
-    forest.take(turn + 1);
     forest.await_level();
+    const int next = forest.ask();
     for (int r = group; r < forest.rows; r += kWarps * BLOCKS) {
       const i64 node = forest.first + r;
       const int operand[2] = {operands[2 * r], operands[2 * r + 1]};
@@ -239,6 +240,7 @@ grc_down(const __grid_constant__ Levels levels, const float* w1, const float* w2
         add_unless_zero(gradients + (i64)operand[1] * SIZE + k, to.x * g.x, to.y * g.y);
       }
     }
+    forest.tell(turn + 1, next);
     cluster_barrier();
 
     load_rows<4 * SIZE>(shared_at, to_gates + (i64)forest.first * 2 * SIZE, forest.rows, tiles);
