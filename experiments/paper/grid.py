@@ -216,7 +216,9 @@ class Group:
             f"{words} {_word(config[name])} instead of {_word(preset[name])}"
             for name, words in _TOLD.items()
             if config.get(name, preset[name]) != preset[name]
+            and not (self.sized and name in ("epochs", "patience"))
         ]
+        told += ["more epochs for small sets"] if self.sized else []
         cut = [f"documents cut at {self.longest:,} letters"] if self.longest else []
         cut += [f"{self.few:,} training documents"] if self.few else []
         return told + cut + list(self.notes)

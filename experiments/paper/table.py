@@ -141,7 +141,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def caption(results: Results, group: Group) -> str:
     """Return what has to be known of a table: protocol, seeds, machine, taken from the results."""
-    found = [row for name in group.sets for m in results.methods for row in results.of(name, m)]
+    planned = (name for _, names, _ in group.methods for name in names)
+    methods = dict.fromkeys((*results.methods, *planned))
+    found = [row for name in group.sets for m in methods for row in results.of(name, m)]
     trained = [row for row in found if "protocol" in row]
     if not trained:
         pairs = [(name, group.departures(name)) for name in group.sets]

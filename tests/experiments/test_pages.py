@@ -116,6 +116,7 @@ def test_the_default_beside_its_parts_and_the_linear_rival(tmp_path: Path) -> No
     row = "92.50 ± 0.71 | 91.50 ± 0.00 | 90.00 ± 0.00 | 25% | +1.00 | 90.00 (characters) | +2.50 |"
     assert f"| imdb | {row}" in text
     assert "| H3 | n-grams | 90.00 | 80.00 | 7 |" in text
+    assert "over 1 to 2 seeds" in text
 
 
 def test_a_curve_has_the_rows_of_other_tables_where_it_has_none(tmp_path: Path) -> None:

@@ -118,6 +118,8 @@ def test_small_sets_are_read_more_often(tmp_path: Path) -> None:
     sizes = {name: DATASETS[name].train for name in group.sets}
     assert epochs["imdb"] < epochs["yelp_polarity_part"] < epochs["H3"] == max(epochs.values())
     assert all(sizes.values())
+    assert group.departures("H3") == group.departures("imdb")
+    assert "more epochs for small sets" in group.departures("H3")
     fewer = replace(group, few=1_000)
     assert fewer.settings_of("imdb")["epochs"] == epochs["H3"]
     with pytest.raises(grid.ConfigError, match="nobody knows how many documents of kjv"):
