@@ -36,8 +36,8 @@ OLDER = {
     "both-none": '`both`, `codec="none"` (characters)',
 }
 HEAD = [
-    "| | test accuracy % | seeds | seconds of training | peak memory MB |",
-    "|---|--:|--:|--:|--:|",
+    "| | test accuracy % | seeds | seconds of training | peak memory MB | reserved |",
+    "|---|--:|--:|--:|--:|--:|",
 ]
 
 
@@ -155,17 +155,25 @@ def _line(name: str, rows: list[Figures]) -> str:
     alone = [row for row in rows if row.get("processes") == 1 and row["config"]["device"] == "cuda"]
     seconds = seconds_alone(alone)
     memory = mean(row["peak_memory_mb"] for row in alone) if alone else None
-    return _cells(name, [100 * row["test"]["accuracy"] for row in rows], seconds, memory)
+    held = [row["reserved_memory_mb"] for row in alone if "reserved_memory_mb" in row]
+    known = seconds, memory, mean(held) if held else None
+    return _cells(name, [100 * row["test"]["accuracy"] for row in rows], *known)
 
 
 def _cells(
-    name: str, accuracies: list[float], seconds: float | None = None, memory: float | None = None
+    name: str,
+    accuracies: list[float],
+    seconds: float | None = None,
+    memory: float | None = None,
+    reserved: float | None = None,
 ) -> str:
-    cells = [MISSING] * 4
+    cells = [MISSING] * 5
     if accuracies:
         cells[:2] = spread(accuracies), str(len(accuracies))
     if seconds is not None and memory is not None:
-        cells[2:] = f"{seconds:.0f}", f"{memory:,.0f}"
+        cells[2:4] = f"{seconds:.0f}", f"{memory:,.0f}"
+    if reserved is not None:
+        cells[4] = f"{reserved:,.0f}"
     return f"| {name} | " + " | ".join(cells) + " |"
 
 

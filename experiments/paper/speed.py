@@ -24,7 +24,12 @@ from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic.batching import Batch, GrammarDataset, LengthSampler
 from laconic.batching import batches as loader
 from laconic.nn import GrammarModel
-from laconic.nn.memory import is_out_of_memory, peak_memory_mb, reset_peak_memory
+from laconic.nn.memory import (
+    is_out_of_memory,
+    peak_memory_mb,
+    reserved_memory_mb,
+    reset_peak_memory,
+)
 from laconic.nn.steps import CapturedStep
 from laconic.training.holdout import divide
 from laconic.training.losses import document_losses, losses_of_views
@@ -139,6 +144,7 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     return {
         "documents_per_s": trained / spent,
         "peak_mb": peak_memory_mb(device) if cuda else None,
+        "reserved_mb": reserved_memory_mb(device),
         "letters": float(source.grammars.expanded_lengths.mean()),
         "sequence": float(GrammarDataset(source.grammars).sequence_lengths.mean()),
         "batch_size": config.batch_size,

@@ -95,7 +95,7 @@ class Results:
         return {(p["set"], p["method"]): p for p in points if "error" not in p}
 
     def speed(self, dataset: str, method: str) -> Figures | None:
-        """Return documents_per_s and peak_mb (None of a CPU) of training; None without any.
+        """Return documents_per_s, peak_mb and reserved_mb (None of a CPU) of training, if known.
 
         Of sets that were measured alone, as were characters, from there; of the other DNA sets,
         H3's, which has the same lengths and batches. Of the rest, from rows that shared their GPU
@@ -110,11 +110,12 @@ class Results:
             return None
         epochs = [statistics.median(row["epochs"]["documents_per_s"]) for row in alone]
         # On a CPU it is the process's, which other rows ran in before.
-        room = [row["peak_memory_mb"] for row in alone if "gpu" in row["about"]["versions"]]
-        return {
-            "documents_per_s": statistics.mean(epochs),
-            "peak_mb": statistics.mean(room) if room else None,
-        }
+        on_gpu = [row for row in alone if "gpu" in row["about"]["versions"]]
+        found: Figures = {"documents_per_s": statistics.mean(epochs)}
+        for name in ("peak", "reserved"):
+            room = [row[key] for row in on_gpu if (key := f"{name}_memory_mb") in row]
+            found[f"{name}_mb"] = statistics.mean(room) if room else None
+        return found
 
     def faster(self, dataset: str, method: str) -> float | None:
         """Return how many times as fast as on characters it trains; None if that is unknown."""
@@ -266,14 +267,15 @@ def speed_table(results: Results, sets: Sequence[str], methods: Sequence[str]) -
     for name in (each for each in sets if not alone or each in alone):
         plain = results.speed(name, "characters") or {}
         room = plain.get("peak_mb")
-        cells = [name, _number(plain.get("documents_per_s"), "{:,.0f}"), _number(room, "{:,.0f}")]
+        known = (plain.get(key) for key in ("documents_per_s", "peak_mb", "reserved_mb"))
+        cells = [name, *(_number(each, "{:,.0f}") for each in known)]
         for method in methods:
             memory = (results.speed(name, method) or {}).get("peak_mb")
             smaller = room / memory if room and memory else None
             faster = _number(results.faster(name, method), "{:.2f} ×")
             cells.append(f"{faster}, {_number(smaller, '{:.2f} ×')}")
         rows.append(cells)
-    header = ["", "characters: documents/s", "peak MB", *(NAMES[m] for m in methods)]
+    header = ["", "characters: documents/s", "peak MB", "reserved", *(NAMES[m] for m in methods)]
     return table(header, rows)
 
 

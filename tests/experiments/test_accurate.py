@@ -56,9 +56,10 @@ def test_rows_of_the_preset_come_first_and_their_views_beside_them(tmp_path: Pat
         row = {"dataset": "imdb", "method": method, "seed": seed, "config": {"device": "cuda"}}
         row |= {"test": {"accuracy": 0.9 + seed / 100}, "views": {"ngram": {"accuracy": 0.8}}}
         row |= {"processes": 1 + 14 * seed, "epochs": {"seconds": [2.0, 3.0]}, "peak_memory_mb": 77}
+        row |= {"reserved_memory_mb": 95} if method == "both-repair+auto" else {}
         add_rows(both, row)
     page = report(results, "imdb", both)
-    assert "| `both`, Re-Pair over a rulebook | 90.50 ± 0.71 | 2 | 5 | 77 |" in page
-    assert "| … its counting alone | 80.00 ± 0.00 | 2 | – | – |" in page
-    assert '| `both`, `codec="none"` (characters) | 90.00 | 1 | 5 | 77 |' in page
+    assert "| `both`, Re-Pair over a rulebook | 90.50 ± 0.71 | 2 | 5 | 77 | 95 |" in page
+    assert "| … its counting alone | 80.00 ± 0.00 | 2 | – | – | – |" in page
+    assert '| `both`, `codec="none"` (characters) | 90.00 | 1 | 5 | 77 | – |' in page
     assert "## Before" in page
