@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -50,3 +51,26 @@ def test_empty_documents_are_told(
         app(words, exit_on_error=False, result_action="return_value")
         assert (TOLD in capsys.readouterr().err) == told
         assert out.exists()
+
+
+def test_every_command_takes_a_delimited_file(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels '5' in a file are the 5 that the model knows; a delimiter says that it is a CSV."""
+    file = tmp_path / "new.psv"
+    file.write_text("text|label\n" + "abab|5\nbaba|6\n" * 3)
+
+    def laconic(*words: object) -> str:
+        app([str(word) for word in words], exit_on_error=False, result_action="return_value")
+        return capsys.readouterr().out
+
+    read = ["--delimiter", "|"]
+    assert json.loads(laconic("evaluate", run, file, *read, "--json"))["documents"] == 6
+    assert laconic("predict", run, file, *read).startswith("row,prediction,p(5),p(6),label\n0,")
+    assert "prediction: " in laconic("explain", run, file, *read, "--row", 1)
+    told = json.loads(laconic("explain", run, file, *read, "--top", 2, "--min-count", 1, "--json"))
+    assert list(told["of"]) == ["5", "6"]
+    out = tmp_path / "f.npz"
+    assert "6 documents" in laconic("features", file, "-o", out, *read, "--text", "text")
+    laconic("train", file, "-o", tmp_path / "run", *read, "--device", "cpu")
+    assert (tmp_path / "run" / "model").is_dir()

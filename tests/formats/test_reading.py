@@ -759,3 +759,11 @@ def test_a_parquet_file_that_changes_is_noticed(tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"text": ["abcd"] * 9}), path)
     with pytest.raises(ReadError, match="it was changed while it was read"):
         rows_of(documents)
+
+
+def test_a_delimiter_says_that_it_is_a_csv(tmp_path: Path) -> None:
+    file = put(tmp_path / "reviews.psv", b"text|label\nabab|5\n")
+    [part] = read(file, ReadOptions(delimiter="|")).parts()
+    assert part.table.to_pylist() == [{"text": b"abab", "label": "5"}]
+    with pytest.raises(ReadError, match=r"which format is '\.psv'\? Choose with --format"):
+        read(file, ReadOptions())

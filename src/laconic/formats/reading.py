@@ -160,7 +160,7 @@ def read(inputs: PathOrURL | Sequence[PathOrURL], options: ReadOptions = _DEFAUL
     nothing and ReadError where the columns are not clear.
     """
     sources = find(inputs)
-    format = format_named(options.format or _format_of(sources))
+    format = format_named(options.format or _format_of(sources, options.delimiter))
     compressed = format.packed if options.compressed is None else options.compressed
     if compressed and not (format.packed or format.name in _OF_BYTES):
         names = ", ".join(_OF_BYTES)
@@ -221,8 +221,8 @@ def _errors_of(source: Source) -> Iterator[None]:
         raise OutOfMemoryError(reason, file=source.name) from error
 
 
-def _format_of(sources: list[Source]) -> str:
-    """Return the one format that the files' names say."""
+def _format_of(sources: list[Source], delimiter: str | None) -> str:
+    """Return the one format that the files' names say; if they do not, a delimiter says CSV."""
     by_suffix = formats_by_suffix()
     names: Counter[str] = Counter()
     for source in sources:
@@ -230,6 +230,8 @@ def _format_of(sources: list[Source]) -> str:
         # A folder of .txt files is one document each: the usual layout of a folder per class.
         if source.from_folder and (format is None or format.name == "lines"):
             names["files"] += 1
+        elif format is None and delimiter is not None:
+            names["csv"] += 1
         elif format is None:
             known = " ".join(by_suffix)
             reason = f"which format is {source.suffix!r}? Choose with --format, or name it: {known}"

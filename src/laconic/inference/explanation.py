@@ -90,7 +90,8 @@ class Explanation:
 
         Where there are no words, as in DNA, they are stretches of ten letters in their places.
         """
-        return _totals((word.name, word.score) for word in self.spans if word.text.strip())
+        scored = ((word.name, word.score) for word in self.spans if word.text.strip())
+        return _totals(scored, "word")
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON can hold it; classes are spelled as texts."""
@@ -100,11 +101,13 @@ class Explanation:
         return data
 
 
-def _totals(scored: Iterable[tuple[str, float]]) -> list[Phrase]:
+def _totals(
+    scored: Iterable[tuple[str, float]], kind: Literal["symbol", "word"] = "symbol"
+) -> list[Phrase]:
     totals: dict[str, list[float]] = {}
     for text, score in scored:
         totals.setdefault(text, []).append(score)
-    found = [Phrase(text, sum(scores), len(scores)) for text, scores in totals.items()]
+    found = [Phrase(text, sum(scores), len(scores), kind) for text, scores in totals.items()]
     return sorted(found, key=lambda phrase: -abs(phrase.score))
 
 
