@@ -33,10 +33,9 @@ from benchmarks.peer import PeerModel
 from benchmarks.shapes import SHAPES, shape
 from benchmarks.steps import PHASES, WAYS, Contestant, Phase, batches_of, shares
 from laconic import Grammars
-from laconic.codecs import CodecName
 from laconic.nn import GrammarModel, ModelConfig
 
-CODECS: tuple[CodecName, ...] = ("repair", "lzd", "none")
+CODECS = ("repair", "lzd", "repair+auto", "none")  # the third: private rules over a rulebook
 COMPOSERS = ("dual_gru", "grc")
 MORE_COMPOSERS = ("mlp", "tree_lstm", "linear_recurrence")
 MORE_SEQUENCE_MODELS = ("gru", "rnn", "transformer", "cnn")
@@ -52,7 +51,7 @@ class Row:
     """What is measured together."""
 
     shape: str
-    codec: CodecName
+    codec: str
     composer: str
     sequence_model: str
     batch: int
@@ -64,9 +63,7 @@ class Row:
 class Data:
     """Documents of one shape and codec, and their batches for each contestant."""
 
-    def __init__(
-        self, name: str, codec: CodecName, count: int, longest: int | None, cuda: bool
-    ) -> None:
+    def __init__(self, name: str, codec: str, count: int, longest: int | None, cuda: bool) -> None:
         self.cuda = cuda
         self._made: dict[tuple[int, bool], tuple[list[Any], float]] = {}
         self.grammars: Grammars
@@ -100,8 +97,15 @@ class Data:
 def measure(row: Row, data: Data, ways: list[str], seconds: float, device: torch.device) -> Figures:
     """Return the figures of each way ("peer" is one) for one row."""
     size, classes = data.grammars.alphabet_size, SHAPES[row.shape].classes
+    shared = len(data.grammars.rulebook or ())
     config = ModelConfig(
-        size, classes, composer=row.composer, sequence_model=row.sequence_model, dropout=0.0
+        size,
+        classes,
+        composer=row.composer,
+        sequence_model=row.sequence_model,
+        dropout=0.0,
+        shared_rules=shared,
+        residual_rows=shared,
     )
     contestants: dict[str, Contestant] = {}
     results: Figures = {}
@@ -115,6 +119,8 @@ def measure(row: Row, data: Data, ways: list[str], seconds: float, device: torch
             if peer
             else GrammarModel(config)
         )
+        if isinstance(model, GrammarModel) and model.residuals is not None:
+            model.residuals.learn(torch.ones(shared, dtype=torch.bool))
         try:
             entry = Contestant(model, "eager" if peer else way, batches, device)
             step, peak = entry.warm_up(seconds / 2)
@@ -310,6 +316,7 @@ def main() -> None:
             held = (row.shape, row.codec), data
             sets[f"{row.shape} {row.codec}"] = data.about()
         beside = row.composer in COMPOSERS and row.sequence_model == "lstm"
+        beside = beside and "+" not in row.codec  # the paper knows no rules that documents share
         ways = [*arguments.ways, *([PEER] if beside and not arguments.no_peer else [])]
         if cuda and row.shape not in BESIDE:
             peers = row.shape == ALL and row.batch != LARGE and row.codec != "none"

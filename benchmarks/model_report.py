@@ -9,7 +9,12 @@ from benchmarks.command import Figures
 from benchmarks.pictures import COLOURS, OTHER, Bar, bars
 
 WAYS = {"graph": "Laconic, CUDA graphs", "eager": "Laconic, eager", "peer": "paper-style peer"}
-CODECS = {"repair": "Re-Pair", "lzd": "LZD", "none": "none"}
+CODECS = {
+    "repair": "Re-Pair",
+    "lzd": "LZD",
+    "repair+auto": "Re-Pair over a rulebook",
+    "none": "none",
+}
 INTRODUCTION = """# Speed and memory of models
 
 Written by `make docs` from `benchmarks/results/model-*.json`.

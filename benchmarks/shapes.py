@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import DATASETS, load_or_sample
-from laconic import Grammars, compress_many
-from laconic.codecs import CodecName
+from laconic import Grammars, Rulebook, compress_many
 
 __all__ = ["SHAPES", "Shape", "shape"]
 
@@ -59,17 +58,20 @@ SHAPES = {
 
 
 def shape(
-    name: str, codec: CodecName, count: int, longest: int | None = None
+    name: str, codec: str, count: int, longest: int | None = None
 ) -> tuple[Grammars, NDArray[np.int64], str]:
     """Return up to `count` documents of a shape, their labels int64 [N] from 0, and their origin.
 
-    They are cut at `longest` letters, or where the shape says. Raises ValueError for a shape that
-    does not exist.
+    They are cut at `longest` letters, or where the shape says. A codec such as "repair+auto" is
+    over a rulebook, which is learned from the documents themselves. Raises ValueError for a shape
+    that does not exist.
     """
     if name not in SHAPES:
         raise ValueError(f"no shape {name!r}; there are {', '.join(SHAPES)}")
     documents, labels, where = _documents(name, count, longest or SHAPES[name].longest)
-    return compress_many(documents, codec, alphabet=SHAPES[name].alphabet), labels, where
+    alphabet, (private, _, shared) = SHAPES[name].alphabet, codec.partition("+")
+    book = Rulebook.learn(documents, alphabet=alphabet) if shared else None
+    return compress_many(documents, private, alphabet=alphabet, rulebook=book), labels, where
 
 
 @lru_cache(maxsize=2)

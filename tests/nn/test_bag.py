@@ -71,7 +71,7 @@ def test_scores_are_those_of_tfidf(fitted: list[str], asked: list[str]) -> None:
     model, bag = learned(fitted), bag_of(asked)
     wanted = tfidf(model, bag, len(asked), fitted)
     found = model(bag, len(asked)).detach().numpy()
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
     adds, known = model.added(bag, len(asked))
     sums = model.bias.expand(len(asked), -1).index_add(0, bag.documents, adds)
     np.testing.assert_allclose(sums.detach().numpy(), wanted, atol=1e-6)
