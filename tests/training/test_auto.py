@@ -129,7 +129,8 @@ def test_of_few_letters_long_runs_are_counted() -> None:
         long, other = ("ACGTTGCAAC", "TTGACCATGA") if label else ("ACGTTCCATGA"[:10], "TTGACGCAAC")
         texts.append(letters[:place] + long + letters[place:] + other)
         labels.append("one" if label else "two")
-    data = Corpus.from_documents(texts, labels, alphabet="dna")
+    # As a CSV is read: it is the letters that occur which are few, not those of the alphabet.
+    data = Corpus.from_documents(texts, labels, rulebook=Rulebook.learn(texts))
     told = learn(data, resolve("auto", READER | {"minutes": 0.01})).history[-1]["auto"]["counting"]
     assert "n-grams of 1–10 letters, log counts" in told["tried"]
     assert told["features"] == min(told["tried"], key=told["tried"].__getitem__)

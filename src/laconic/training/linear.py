@@ -57,9 +57,16 @@ CANDIDATES = (
     Features(6, 0, "plain"),
 )
 # Of few letters, such as those of DNA, many documents share long n-grams: there these were best, by
-# one to four points on held-out parts. Of text they take ten times as long to count.
+# half a point to two and a half on held-out parts of eight sets, and none of the others. Of text
+# they take ten times as long to count.
 _FEW_LETTERS = 8
-OF_FEW_LETTERS = (Features(10, 0, "log"),)
+OF_FEW_LETTERS = (
+    Features(5, 0, "log"),
+    Features(6, 0, "plain"),
+    Features(10, 0, "log"),
+    Features(12, 0, "log"),
+    Features(12, 0, "plain"),
+)
 
 
 @dataclass(frozen=True)
@@ -109,8 +116,7 @@ def fit_linear(
     )
     sample = every.some(_SAMPLE / len(every), _SAMPLE_SYMBOLS / (1 + every.symbols), rng)
     shared = training.grammars.rulebook is not None
-    few = training.grammars.alphabet_size <= _FEW_LETTERS
-    candidates = CANDIDATES + (OF_FEW_LETTERS if few else ())
+    candidates = OF_FEW_LETTERS if sample.letters <= _FEW_LETTERS else CANDIDATES
     kinds = [kind if shared else kind._replace(shared=0) for kind in candidates]
     tried: dict[str, float] = {}
     strengths: dict[Features, float] = {}
@@ -156,6 +162,18 @@ class _Documents:
             sizes = np.diff(grammars.rule_offsets) + np.diff(grammars.sequence_offsets)
             total += int(sizes[part.rows].sum())
         return total
+
+    @property
+    def letters(self) -> int:
+        """How many different ones occur, or might by the rules that are shared."""
+        found: set[int] = set()
+        for part in (self.training, self.validation):
+            for grammars in _grammars(part):
+                book = grammars.rulebook
+                shared = () if book is None else [book.rules]
+                for symbols in (grammars.rules, grammars.sequence, *shared):
+                    found.update(np.unique(symbols[symbols < grammars.alphabet_size]).tolist())
+        return len(found)
 
     def some(self, share: float, other: float, rng: np.random.Generator) -> _Documents:
         """Return the smaller share of the documents, at random."""
