@@ -266,6 +266,22 @@ def test_captured_training_learns_with_dropout_and_bf16() -> None:
     assert last < 0.2 * first
 
 
+def test_memory_of_graphs_is_used_until_they_are_done() -> None:
+    """Larger and larger batches, each of which makes the graphs before it useless."""
+    data = kjv(60)
+    model = counting_model("both", data).cuda().eval()
+    data = told(data, model)
+    infer = captured_inference(model)
+    batches = [data.batch(np.arange(count) % 60).to("cuda") for count in (2, 4, 8, 16, 32, 64)]
+    for _ in range(3):
+        found = [[infer(batch) for _ in range(20)][-1] for batch in batches]
+        infer.clear()
+    with torch.no_grad():
+        wanted = [model(batch) for batch in batches]
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.allclose(one, other, atol=1e-4)
+
+
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("clip", [None, 0.05])
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
@@ -298,7 +314,8 @@ def test_captured_steps_train_as_plain_ones(kind: Any, clip: float | None, kerne
         assert torch.allclose(loss, wanted, atol=1e-4)
     # Adam divides by what may be next to nothing: where it does, roundings decide.
     for one, other in zip(*(model.parameters() for model in models), strict=True):
-        assert (one - other).abs().mean() < 2e-5
+        # Some weights, which close gates, are so large that they decay by whole roundings.
+        assert ((one - other).abs() / other.abs().clamp(min=1)).mean() < 2e-5
         assert optimizers[0].state[one]["step"] == len(groups)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from laconic.batching import Batch
 from laconic.errors import InputError
 from laconic.nn.gradients import Gradients
-from laconic.nn.memory import empty_cache_if_tight, use_expandable_segments
+from laconic.nn.memory import empty_cache, empty_cache_if_tight, use_expandable_segments
 from laconic.nn.model import GrammarModel
 from laconic.nn.static_batches import (
     copy_in,
@@ -136,11 +136,13 @@ class GraphMemory:
             self.clear()
             self._largest = size
             self.pool = torch.cuda.graph_pool_handle()
-            torch.cuda.empty_cache()
+            empty_cache()
         return larger
 
     def clear(self) -> None:
-        """Let go of all graphs, and of their memory."""
+        """Let go of all graphs, and of their memory, which they may be using still."""
+        if any(len(user) for user in self._users):
+            torch.cuda.synchronize()
         for user in self._users:
             user.forget()
         self.pool, self._largest = None, 0.0
@@ -211,7 +213,7 @@ class Captured:
         with torch.cuda.stream(stream):
             self._warm_up(batch)
         torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.empty_cache()
+        empty_cache()
         self._warm.add(rules)
 
     def _graph_for(self, batch: Batch) -> _Graph:

@@ -76,6 +76,16 @@ def available_memory(device: torch.device) -> int:
     return max(0, int(min(free + held, own)) - torch.cuda.memory_allocated(device))
 
 
+def empty_cache() -> None:
+    """Return what a GPU's allocator holds and does not use, when the GPU is done with it.
+
+    PyTorch itself waits only for the stream that memory was allocated on, if segments are
+    expandable: that on which a graph was captured, not that on which it runs.
+    """
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+
+
 def empty_cache_if_tight() -> None:
     """Return what the current GPU's allocator holds and does not use, if little else is left.
 
@@ -84,7 +94,7 @@ def empty_cache_if_tight() -> None:
     free, total = torch.cuda.mem_get_info()
     own = total * torch.cuda.get_per_process_memory_fraction()
     if min(free, own - torch.cuda.memory_reserved()) < _TIGHT * min(total, own):
-        torch.cuda.empty_cache()
+        empty_cache()
 
 
 def peak_of(run: Callable[[], object], device: torch.device) -> int:
@@ -123,7 +133,7 @@ def give_back_memory() -> None:
     """
     gc.collect()
     if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+        empty_cache()
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:

@@ -20,7 +20,13 @@ from laconic.corpus import Corpus
 from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import GraphMemory
-from laconic.nn.memory import enough_memory, memory_figures, peak_memory_mb, reserved_memory_mb
+from laconic.nn.memory import (
+    enough_memory,
+    give_back_memory,
+    memory_figures,
+    peak_memory_mb,
+    reserved_memory_mb,
+)
 from laconic.nn.piece_size import PieceSize
 from laconic.tasks import Task, summary
 from laconic.training.checkpoint import Position
@@ -97,6 +103,8 @@ def train(
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     device, processes = accelerator.device, accelerator.num_processes
     cuda = device.type == "cuda"
+    if cuda:
+        give_back_memory()  # what an earlier training in this process has left
     if resume and folder is not None and (folder / "config.json").exists():
         # What was chosen then is kept, however much memory is free now.
         chosen = Run.open(folder).config.stream if config.stream is None else config.stream
