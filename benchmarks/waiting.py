@@ -36,7 +36,7 @@ from benchmarks.command import Figures, keep, options, output
 from benchmarks.machine import describe
 from laconic import samples
 
-EPOCHS, ROUNDS = 3, 3
+EPOCHS, ROUNDS = 3, 2
 WAYS = {"auto": [], "fast": ["--preset", "fast"]}
 THREADS = (None, 1, 2)  # None: what is chosen by default
 
@@ -97,8 +97,13 @@ def epochs_by_threads(file: Path, folder: Path, quick: bool) -> Figures:
             median = {name: statistics.median(each) for name, each in seconds.items()}
             best = min(each for name, each in median.items() if name != "default")
             ratio = median["default"] / best
-            rows[f"{way}, {situation}"] = {"seconds": seconds, "ratio_to_best": ratio}
-            print(f"{way}, {situation}: default {ratio:.2f} × the best; medians {median}")
+            rows[f"{way}, {situation}"] = {
+                "seconds": seconds,
+                "median": median,
+                "ratio_to_best": ratio,
+                "load": os.getloadavg()[0],
+            }
+            print(f"{way}, {situation}: default {ratio:.2f} × the best; medians {median}", flush=True)
     return rows
 
 
@@ -141,14 +146,14 @@ def main() -> None:
         write_csv(folder / "train.csv", train)
         trained(folder / "train.csv", folder / "run", [], 2 if given.quick else EPOCHS, None)
         texts = test.documents[: 50 if given.quick else None]
-        figures: Figures = {
-            "about": about,
+        found: Figures = {
+            "load": os.getloadavg()[0],
             "letters_per_document": sum(map(len, texts)) / len(texts),
             "one_document": one_at_a_time(folder / "run", train, texts, 1 if given.quick else 3),
             "epochs": epochs_by_threads(folder / "train.csv", folder, given.quick),
         }
     path = output(given, about, "waiting-{machine_name}-{date}.json")
-    keep(path, figures)
+    keep(path, {"about": about, "waiting": found})
     print(f"wrote {path}; Laconic {laconic.__version__}")
 
 
