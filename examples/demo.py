@@ -54,8 +54,9 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="few documents, one epoch")
     quick = parser.parse_args().quick
+    print("1. Documents become grammars: short sequences, and rules for what repeats\n")
     show_codecs()
-    print("\nFrom a file to a model: the defaults, then characters alone, and n-grams alone:\n")
+    print("\n2. From a file to a model: by default, then reading letters, then counting n-grams\n")
     build = Path("build/demo-quick" if quick else "build/demo")
     build.mkdir(parents=True, exist_ok=True)
     kjv = laconic.samples.load("kjv")
@@ -79,11 +80,13 @@ def main() -> None:
         test = build / source.format("test")
         figures = laconic_command("evaluate", run, test, "--json", quiet=True)
         results[name] = json.loads(figures), seconds
-    why = ("--row", 3, "--text", "text")
-    laconic_command("explain", build / "default", build / "test.csv", *why)
-    laconic_command("report", *(build / name for name in results), "-o", build / "report.html")
     show_results(results)
-    print(f"\nAll with their curves: {build / 'report.html'}")
+    print("\n3. Why: the words of one document that decided, and those that speak for each part\n")
+    asked = ("explain", build / "default", build / "test.csv")
+    laconic_command(*asked, "--row", 3)
+    laconic_command(*asked, "--top", 5, "--documents", 100)
+    laconic_command("report", *(build / name for name in results), "-o", build / "report.html")
+    print(f"\nAll models with their figures and curves, in a browser: {build / 'report.html'}")
 
 
 def show_codecs() -> None:
@@ -127,10 +130,11 @@ def show_results(results: dict[str, tuple[dict[str, Any], float]]) -> None:
         accuracy = f"{100 * figures['accuracy']:.1f} %"
         print(f"{name:9}{accuracy:>15}{figures['macro_f1']:>12.3f}{seconds:>12.1f}")
     print(
-        "\nThe first row is `laconic train train.csv -o run --label part`, nothing else said: it"
-        "\ncounts n-grams of grammars, reads as long as there is time, and blends the two as"
-        "\nheld-out documents say. The second reads letters, the third counts n-grams by"
-        "\ngradient descent."
+        "\ndefault: `laconic train train.csv -o run --label part`, nothing else said. It counts"
+        "\nn-grams of grammars, which takes seconds, reads grammars as long as there is time, and"
+        "\nblends the two as held-out documents say."
+        "\nletters: the same model that reads, of letters instead of grammars, in three epochs."
+        "\nngrams: counts only, its weights learned by gradient descent as a network's are."
     )
 
 

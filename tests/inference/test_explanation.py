@@ -225,7 +225,7 @@ def laconic(*words: str | Path) -> None:
 
 
 def page_text(page: str) -> str:
-    (body,) = re.findall(r'<div class="document">(.*?)</div>', page, re.DOTALL)
+    (body,) = re.findall(r'<div class="document[a-z ]*">(.*?)</div>', page, re.DOTALL)
     return unescape(re.sub(r"<[^>]*>", "", body))
 
 
@@ -254,6 +254,18 @@ def test_pages_are_safe(tmp_path: Path) -> None:
     assert not re.search(
         r"(src|href)\s*=(?!\"data:)|url\(|@import", re.sub(r">[^<]*<|title=\"[^\"]*\"", "", page)
     )
+
+
+def test_letters_of_code_and_dna_line_up() -> None:
+    code = "for (int i = 0; i < n; ++i) { sum += x[i]; }\n" * 3
+    dna = make_predictor(alphabet_size=4)
+    for predictor, text, look in (
+        (make_predictor(), TEXT, "document"),
+        (make_predictor(), code, "document fixed"),
+        (dna, "ACGT" * 30, "document fixed"),
+    ):
+        page = document_page(explain(predictor, text), "x", 20)
+        assert f'<div class="{look}">' in page
 
 
 def test_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from laconic.inference.top_words import Sides, TopWords
     from laconic.inference.words import Word
 
+_CODE, _SIGNS = frozenset("{}()[];=<>+*/\\|&^%$#@_`~"), 0.05  # prose has hardly any of them
 _FOR, _AGAINST = (67, 147, 195), (214, 96, 77)  # told apart by nearly every eye
 
 
@@ -91,7 +92,7 @@ def explained(found: Explanation, most: int) -> Html:
     body = [
         element("h2", visible(f"What spoke for {what}")),
         element("p", "against", element("i"), "for", class_="scale"),
-        element("div", *(_span(word, strongest) for word in found.spans), class_="document"),
+        element("div", *(_span(word, strongest) for word in found.spans), class_=_look(found)),
         element("p", values, class_="note"),
         _phrases("Strongest words", found.words()[:most], "score"),
     ]
@@ -132,6 +133,14 @@ def spelled(prediction: Any) -> str:
     if isinstance(prediction, list):
         return ", ".join(map(str, prediction)) or "no label"
     return f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
+
+
+def _look(found: Explanation) -> str:
+    """Return the class of a document: in DNA, which has no words, and in code, letters line up."""
+    signs = sum(letter in _CODE for letter in found.text)
+    has_no_words = any(word.name != word.text for word in found.spans)
+    fixed = has_no_words or signs > _SIGNS * len(found.text)
+    return "document fixed" if fixed else "document"
 
 
 def _span(word: Word, strongest: float) -> Html:
