@@ -22,6 +22,7 @@ from benchmarks import (
     readers_report,
     rulebook_report,
     stream_report,
+    waiting_report,
     zipped_report,
 )
 from benchmarks.command import ROOT, Figures, write_pages
@@ -233,6 +234,9 @@ def main() -> None:
                 stream_report.MARKS: stream_report.section(*newest("stream")),
                 cluster_report.MARKS: cluster_report.section(*newest("cluster")),
             },
+        ),
+        "docs/serving.md": between_marks(
+            "docs/serving.md", {MARKS: waiting_report.section(*newest("waiting"))}
         ),
         "docs/sharing_rules.md": between_marks(
             "docs/sharing_rules.md", {MARKS: rulebook_report.section(*newest("rulebook"))}

@@ -103,7 +103,8 @@ def epochs_by_threads(file: Path, folder: Path, quick: bool) -> Figures:
                 "ratio_to_best": ratio,
                 "load": os.getloadavg()[0],
             }
-            print(f"{way}, {situation}: default {ratio:.2f} × the best; medians {median}", flush=True)
+            told = f"default {ratio:.2f} × the best; medians {median}"
+            print(f"{way}, {situation}: {told}", flush=True)
     return rows
 
 
