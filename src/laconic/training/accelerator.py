@@ -15,7 +15,7 @@ from accelerate.tracking import get_available_trackers
 from torch import Tensor
 
 from laconic.errors import InputError
-from laconic.nn.memory import reset_peak_memory
+from laconic.nn.memory import give_back_memory, reset_peak_memory
 from laconic.training.progress import TrainingError
 from laconic.training.settings import ConfigError, TrainingConfig
 
@@ -45,6 +45,7 @@ def accelerator_for(config: TrainingConfig, folder: Path | None) -> Accelerator:
     if name != "auto" and name.split(":")[0] != accelerator.device.type:
         raise ConfigError(f"there is no device {name!r} here; use auto or cpu")
     if accelerator.device.type == "cuda":
+        give_back_memory()  # what an earlier training in this process has left
         reset_peak_memory(accelerator.device)
     return accelerator
 

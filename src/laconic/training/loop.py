@@ -22,7 +22,6 @@ from laconic.nn import GrammarModel
 from laconic.nn.graphs import GraphMemory
 from laconic.nn.memory import (
     enough_memory,
-    give_back_memory,
     memory_figures,
     peak_memory_mb,
     reserved_memory_mb,
@@ -103,8 +102,6 @@ def train(
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     device, processes = accelerator.device, accelerator.num_processes
     cuda = device.type == "cuda"
-    if cuda:
-        give_back_memory()  # what an earlier training in this process has left
     if resume and folder is not None and (folder / "config.json").exists():
         # What was chosen then is kept, however much memory is free now.
         chosen = Run.open(folder).config.stream if config.stream is None else config.stream
