@@ -84,19 +84,16 @@ def _speeds(figures: Figures, shape: str, codec: str) -> dict[str, float]:
 
 def learning() -> tuple[str, str, str]:
     """Return what the most accurate preset reaches on imdb."""
-    rows = accurate.by_method(accurate.RESULTS, "imdb")
-    newer = accurate.by_method(accurate.BOTH, "imdb")
-    ours, named = rows["both-repair"], "Re-Pair"
-    if SHARED in newer:
-        ours, named = newer[SHARED], "Re-Pair over a rulebook"
+    rows = accurate.by_method(accurate.BOTH, "imdb")
+    linear = accurate.by_method(accurate.RESULTS, "imdb")[accurate.WORDS]
     both, none, words = (
         100 * mean(row["test"]["accuracy"] for row in some)
-        for some in (ours, newer.get(CHARACTERS, rows[CHARACTERS]), rows[accurate.WORDS])
+        for some in (rows[SHARED], rows[CHARACTERS], linear)
     )
-    seen = "" if saw_no_test(ours, "both") else " (chosen with it in sight)"
+    seen = "" if saw_no_test(rows[SHARED], "both") else " (chosen with it in sight)"
     return (
         f"[test accuracy](docs/accuracy.md) on imdb, `--preset both`{seen}",
-        f"{named} **{both:.1f} %**",
+        f"Re-Pair over a rulebook **{both:.1f} %**",
         f"characters {none:.1f} %; words and pairs of words, linear: {words:.1f} %",
     )
 

@@ -14,11 +14,10 @@ from statistics import mean
 from benchmarks.command import write_pages
 from benchmarks.data import DATASETS
 from experiments import first_minute
-from experiments.paper.both import SHARED
+from experiments.paper.both import PRIVATE, SHARED
 from experiments.paper.grid import COMPOSERS, IN_PLACE
 from experiments.paper.results import Figures, saw_no_test
 from experiments.paper.table import MISSING, Results, table
-from experiments.paper.views import BOTH as PRIVATE
 from laconic.codecs import CODECS
 
 FOLDER = Path(__file__).parent / "results"

@@ -30,7 +30,7 @@ from laconic.training.settings import ConfigError
 
 BUILD = Path("build") / "paper"
 DEFAULT_GROUPS = ("dna", "traces", "text", "pinyin")  # in the order of their rows
-VIEWS_GROUPS = ("views_text", "views_pinyin", "views_dna")  # and in that of the report
+VIEWS_GROUPS = ("views_text", "views_pinyin", "views_dna")  # of both views before
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -98,8 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(given: argparse.Namespace) -> None:
-    usual = DEFAULT_GROUPS + (VIEWS_GROUPS if given.command == "report" else ())
-    wanted = given.groups or ([] if given.grid != ROWS else usual)
+    wanted = given.groups or ([] if given.grid != ROWS else DEFAULT_GROUPS)
     there = {group.name: group for group in groups(given.grid)}
     if missing := set(wanted) - there.keys():
         raise ConfigError(f"no group {min(missing)!r} in the grid; there are {', '.join(there)}")

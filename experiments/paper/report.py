@@ -19,7 +19,7 @@ from experiments.paper.findings import (
 )
 from experiments.paper.grid import Group
 from experiments.paper.learns import learns_section
-from experiments.paper.results import RESULTS, saw_no_test
+from experiments.paper.results import RESULTS
 from experiments.paper.table import (
     Results,
     accuracy_table,
@@ -29,7 +29,6 @@ from experiments.paper.table import (
     paper_text_table,
     speed_table,
 )
-from experiments.paper.views import about_views, views_caption, views_table
 
 __all__ = ["page", "write_report"]
 
@@ -48,22 +47,6 @@ methods of a seed hold out the same 20 % of train; the epoch that is best there 
 n-grams are scikit-learn's, on the same documents; the held-out part chooses their regularisation. – : not run yet.
 × characters: how many times as fast as characters it trains, alone on the GPU; (n/n'): how many times fewer symbols it reads.
 """
-VIEWS = """A document can be read (*sequence*: grc and a Bi-LSTM over its symbols, each with the n-grams that end in it), counted (*ngram*: a
-linear model of its n-grams, trained by gradients) or *both*, the sum of the two, trained by its loss and those of
-the two ([how](models.md#n-grams-beside-sequences)); all with Re-Pair, the preset `both` and the same 10 % of train held out. *Linear n-grams* is what a
-practitioner has: `GrammarVectorizer`'s TF-IDF of the n-grams that *ngram* counts (the most frequent ones, as many as it has buckets
-for) and scikit-learn's logistic regression, whose C the held-out part chooses. {chosen}
-Test accuracy, %; **bold**: the best mean where all four are
-there. – : not run yet. Commands, with LACONIC_DATA:
-
-```
-python -m experiments.paper run --groups views_text views_pinyin views_dna --device cuda --processes 9
-python -m experiments.paper rivals --groups views_text views_pinyin views_dna --seeds 0 1 2
-```
-"""
-SEEN = """Letters, buckets, rates and epochs were chosen for *ngram* and *both*, and
-the losses of parts introduced, by runs of one to three seeds whose test accuracies were seen, so take their figures for a little too good."""
-NOT_SEEN = "The settings of the preset were chosen [by held-out documents](choices.md)."
 SPEED = """Alone on the GPU, after warm-up, with the batches and settings of the rows above; making batches on the CPU is included. Of grammars:
 how many times as fast as characters, and how many times less memory.
 """
@@ -88,13 +71,10 @@ def page(
 ) -> dict[str, str]:
     """Return the files of the page by name: results.md, and the pictures that it shows.
 
-    `both` has the rows of both views over rulebooks, whose section takes the place of older ones,
-    `learns` those of the paper's protocol as printed.
+    `both` has the rows of both views over rulebooks, `learns` those of the paper's protocol as
+    printed.
     """
-    views = [group for group in groups if group.of_views]
-    groups = [group for group in groups if group not in views]
-    newer = about_both(both, results) if both else []
-    short = summary(results, groups) + (newer or about_views(results, views))[:1]
+    short = summary(results, groups) + (about_both(both, results)[:1] if both else [])
     parts = [INTRODUCTION, "## In short\n", "\n".join(short) + "\n"]
     parts += _compression(results)
     parts += ["## Accuracy\n", MARKS]
@@ -111,7 +91,7 @@ def page(
     parts += ["### Differences and their significance\n", DIFFERENCES]
     parts += ["\n".join(about_differences(results, sets)) + "\n", *differences(results, sets)]
     parts += _speed(results, groups)
-    parts += _views(results, views, both) if views else []
+    parts += both_section(both, results) if both else []
     pictures: dict[str, str] = {}
     parts += _figure(results, pictures)
     parts += _complexity(results, pictures)
@@ -125,9 +105,8 @@ def write_report(
     check: bool = False,
 ) -> None:
     """Write the page, or exit with 1 if it is not what would be written."""
-    trained = [group for group in groups if not group.of_views]
     made = page(
-        Results(results, trained),
+        Results(results, groups),
         groups,
         *(Results(results.parent / name) for name in ("both", "learns")),
     )
@@ -182,22 +161,6 @@ def _speed(results: Results, groups: Sequence[Group]) -> list[str]:
         SPEED if speed else SPEED_OF_ROWS,
         *([where + dna] if speed else []),
         "\n".join(speed_table(results, sets, _timed(results, sets))) + "\n",
-    ]
-
-
-def _views(results: Results, groups: Sequence[Group], both: Results | None) -> list[str]:
-    title = "## Two views: symbols and n-grams\n"
-    if both and (newer := both_section(both, results)):
-        return [title, *newer]
-    found = about_views(results, groups)
-    sets = [name for group in groups for name in group.sets]
-    rows = [row for name in sets for row in results.of(name, "both-repair")]
-    return [
-        title,
-        VIEWS.format(chosen=NOT_SEEN if rows and saw_no_test(rows, "both") else SEEN),
-        views_caption(results, groups) + "\n",
-        "\n".join(views_table(results, groups)) + "\n",
-        ("\n".join(found) or NOT_YET) + "\n",
     ]
 
 

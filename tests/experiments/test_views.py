@@ -16,7 +16,6 @@ from experiments.paper.results import add_rows, read, write
 from experiments.paper.rivals import rivals_of, run_rival
 from experiments.paper.speed import METHODS, SETS, measure_speed
 from experiments.paper.table import Results, accuracy_table, speed_table
-from experiments.paper.views import VIEWS, about_views, views_caption, views_table
 from laconic.training.settings import ConfigError
 
 SMOKE = """
@@ -82,48 +81,6 @@ def test_rows_of_views_differ_in_the_model_alone() -> None:
     assert not set(map(str, rows)) & set(map(str, grid.rows(groups_of(*DEFAULT_GROUPS))))
     assert not any(group.of_views for group in groups_of(*DEFAULT_GROUPS))
     assert grid.Method.named("grc-repair").model == "sequence"
-
-
-def test_the_best_view_of_a_set_is_bold_and_counted(tmp_path: Path) -> None:
-    [group] = groups_of("views_text")
-    assert views_table(Results(tmp_path), [group])[-1] == "| *best on* | – | – | – | – |"
-    assert "No model has been trained yet" in views_caption(Results(tmp_path), [group])
-    assert about_views(Results(tmp_path), [group]) == []
-
-    for place, method in enumerate(VIEWS):
-        keep(tmp_path, "imdb", method, 88.0 + place, 89.0 + place)
-        keep(tmp_path, "adfa_ld", method, 95.0 - place)
-    keep(tmp_path, "yelp_polarity_part", "rival_linear", 93.0, 94.0)
-    keep(tmp_path, "yelp_polarity_part", "both-repair", 94.0, 95.0)
-    results = Results(tmp_path)
-    lines = views_table(results, [group])
-    assert lines[0] == "|  | linear n-grams | sequence | ngram | both |"
-    assert lines[2].startswith("| imdb | 88.50 ± 0.71 | 89.50 ± 0.71 | 90.50 ± 0.71 | **91.50 ± ")
-    # Nobody wins before all have run.
-    assert lines[3] == "| yelp_polarity_part | 93.50 ± 0.71 | – | – | 94.50 ± 0.71 |"
-    assert lines[4] == "| adfa_ld | **95.00** | 94.00 | 93.00 | 92.00 |"
-    assert lines[5] == "| *best on* | 1 | 0 | 0 | 1 |"
-    told = "\n".join(about_views(results, [group]))
-    assert "on 1 of 2 sets" in told
-    assert "imdb +2.00, adfa_ld -3.00" in told
-    assert "On imdb, both has 91.50 % and passes our aim of 90.7 %" in told
-    assert "On yelp_polarity_part, both has 94.50 % and passes our aim of 94 %" in told
-    caption = views_caption(results, [group])
-    assert "over 1 to 2 seeds. Trained on a GPU." in caption
-    assert "Departs from the preset: epochs 7 instead of 5. Mean" in caption
-    keep(tmp_path, "imdb", "both-repair", 90.0, 91.0)
-    told = "\n".join(about_views(Results(tmp_path), [group]))
-    assert "both has 90.50 % and does **not** pass our aim of 90.7 %" in told
-
-
-def test_views_have_a_section_and_stay_out_of_the_papers_tables(tmp_path: Path) -> None:
-    keep(tmp_path, "imdb", "both-repair", 91.23)
-    text = page(Results(tmp_path), groups_of("text", "views_text"))["results.md"]
-    before, _, after = text.partition("## Two views: symbols and n-grams")
-    assert "91.23" not in before.partition("## Accuracy")[2]
-    assert "| imdb | – | – | – | 91.23 |" in after
-    assert "Two views of text" not in text  # no table of the paper's kind
-    assert "## Two views" not in page(Results(tmp_path), groups_of("text"))["results.md"]
 
 
 @pytest.mark.usefixtures("few_documents")
