@@ -21,8 +21,9 @@ from laconic.cli import app
 from laconic.corpus.stored import StoredGrammars
 from laconic.grammar import Grammars
 from laconic.training import holdout, streaming
-from laconic.training.holdout import divide, targets_of
+from laconic.training.holdout import divide, labelled_dataset, targets_of
 from laconic.training.loop import Trained, train
+from laconic.training.new_model import new_model
 from laconic.training.progress import Progress
 from laconic.training.run import Run, RunError
 from laconic.training.settings import resolve
@@ -188,6 +189,44 @@ def test_free_memory_decides_unless_somebody_does(
     assert same(train(corpus, TINY, tmp_path / "run", resume=True), train(corpus, STREAM))
     with pytest.raises(RunError, match="stream was True, now False"):
         train(corpus, replace(TINY, stream=False), tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("kind", ["ngram", "both"])
+def test_kept_bags_change_nothing(
+    corpus: Corpus, kind: Any, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = {"model": kind, "ngrams": 5, "phrases": 2, "ngram_buckets": 5000}
+    config = replace(TINY, stream=False, grammar_dropout=0.3, workers=workers, **counting)
+    kept = train(corpus, config)
+    monkeypatch.setattr(streaming, "free_memory", lambda: 0)
+    assert same(train(corpus, config), kept)
+
+
+def test_bags_are_kept_if_they_fit(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, task = labelled_dataset(corpus, None, TINY.task)
+    training = dataset.select(np.arange(0, 100, 2))
+    counting = replace(TINY, model="ngram", ngrams=5, ngram_buckets=5000)
+    config = counting.model_config(256, task.outputs, task.name)
+    counted = config.counted
+    assert counted is not None
+    entries = len(counted.count(corpus.grammars.take(training.rows)).data)
+
+    def how_many(free: int) -> int:
+        monkeypatch.setattr(streaming, "free_memory", lambda: free)
+        with_bags = streaming.with_kept_bags(training, counted)
+        assert with_bags.kept is not None
+        new_model(config, with_bags)
+        return len(with_bags.kept)
+
+    plenty = 4 * 2 * (5 * entries + 400 * len(training))
+    assert how_many(plenty) == len(training), "counting for the model has kept them all"
+    assert how_many(plenty // 4) == 0, "a quarter is for bags"
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert how_many(plenty) == 0, "each process has its own"
+    assert streaming.with_kept_bags(training, None).kept is None
+    stored, _ = labelled_dataset(corpus, None, TINY.task, buffer=1 << 20)
+    assert streaming.with_kept_bags(stored, counted).kept is None
 
 
 def test_free_memory_knows_containers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

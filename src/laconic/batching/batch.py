@@ -16,6 +16,7 @@ from laconic.batching.sampler import Numbers
 from laconic.errors import InputError
 from laconic.forest import Forest, plant
 from laconic.grammar import Grammars
+from laconic.ngrams import Counts
 from laconic.ngrams.hashed import HashedCounter
 from laconic.ngrams.in_place import NgramPlacer
 from laconic.show import how_many
@@ -166,9 +167,18 @@ def collate(
 
 def bag_of(grammars: Grammars, counted: HashedCounter, threads: int | None = None) -> Bag:
     """Return what the documents count."""
+    return as_bag(counts_of(grammars, counted, threads))
+
+
+def counts_of(grammars: Grammars, counted: HashedCounter, threads: int | None = None) -> Counts:
+    """Return what the documents of a batch count, as a sparse matrix."""
     # A loader's workers are as many as there are processors for, without threads of their own.
-    counts = counted.count(grammars, 1 if get_worker_info() is not None else threads)
-    documents = np.repeat(np.arange(len(grammars)), np.diff(counts.indptr))
+    return counted.count(grammars, 1 if get_worker_info() is not None else threads)
+
+
+def as_bag(counts: Counts) -> Bag:
+    """Return counts as tensors."""
+    documents = np.repeat(np.arange(len(counts.indptr) - 1), np.diff(counts.indptr))
     return Bag(
         torch.from_numpy(documents),
         torch.from_numpy(counts.indices.astype(np.int64)),

@@ -13,8 +13,9 @@ from pyarrow import types
 from torch.utils.data import Dataset
 
 from laconic.arrays import Int64s
-from laconic.batching.batch import Batch, as_labels, bag_of, collate
+from laconic.batching.batch import Bag, Batch, as_labels, bag_of, collate
 from laconic.batching.grammar_dropout import expand_at_random
+from laconic.batching.kept_bags import KeptBags
 from laconic.batching.sampler import Numbers, RowGroups
 from laconic.corpus import Corpus
 from laconic.corpus.stored import StoredGrammars
@@ -35,7 +36,8 @@ class GrammarDataset(Dataset[Batch]):
     `rows` (int [N]) are the documents of the source that the dataset has, and labels are then
     theirs; by default it has all. `merge`, `counted` and `in_place` are as in collate: a model's
     config says which n-grams it needs. `dropout` is the share of symbols that batches with a seed
-    have expanded at random. `threads` count n-grams, by default one for each processor.
+    have expanded at random. `threads` count n-grams, by default one for each processor. `kept` has
+    bags of documents of this source, counted once; it serves copies that count the same.
 
     >>> from laconic import compress_many
     >>> dataset = GrammarDataset(compress_many(["abab", "banana", "abc"]), labels=[0, 1, 0])
@@ -59,6 +61,7 @@ class GrammarDataset(Dataset[Batch]):
         in_place: NgramPlacer | None = None,
         dropout: float = 0.0,
         threads: int | None = None,
+        kept: KeptBags | None = None,
     ) -> None:
         if isinstance(source, Corpus):
             labels = _numbers_of(source) if labels is None else labels
@@ -69,7 +72,7 @@ class GrammarDataset(Dataset[Batch]):
         self.rows: Int64s = np.arange(len(source)) if rows is None else np.asarray(rows, np.int64)
         self.labels = None if labels is None else as_labels(labels, len(self.rows))
         self.merge, self.counted, self.in_place = merge, counted, in_place
-        self.dropout, self.threads = dropout, threads
+        self.dropout, self.threads, self.kept = dropout, threads, kept
 
     def changed(self, **arguments: Any) -> GrammarDataset:
         """Return the dataset with other arguments of the constructor; the grammars are shared."""
@@ -130,7 +133,12 @@ class GrammarDataset(Dataset[Batch]):
         if self.counted is None:
             return batch
         # Of the documents as they are: their n-grams are the same, but phrases would change.
-        return replace(batch, bag=bag_of(grammars, self.counted, self.threads))
+        return replace(batch, bag=self._bag(taken, grammars, self.counted))
+
+    def _bag(self, rows: Int64s, grammars: Grammars, counted: HashedCounter) -> Bag:
+        if self.kept is None or self.kept.counted != counted:
+            return bag_of(grammars, counted, self.threads)
+        return self.kept.bag_of(rows, grammars, self.threads)
 
     def __repr__(self) -> str:
         labels = "without labels" if self.labels is None else f"labels {list(self.labels.shape)}"

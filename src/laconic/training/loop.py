@@ -42,7 +42,7 @@ with needs("training", "train"):
     from laconic.training.recorder import Recorder
     from laconic.training.run import Run
     from laconic.training.step import Step
-    from laconic.training.streaming import with_stream
+    from laconic.training.streaming import with_kept_bags, with_stream
     from laconic.training.validation import forward_pass, validate
 
 _CHECK_EVERY = 50  # steps after which a GPU is asked for its losses
@@ -125,7 +125,10 @@ def train(
     ):
         torch.manual_seed(config.seed)
         wanted = config.model_config(training.grammars.alphabet_size, task.outputs, task.name)
+        training = with_kept_bags(training, wanted.counted)
         model = new_model(wanted, training, reading).to(device)
+        if validation is not None:
+            validation = with_kept_bags(validation, wanted.counted)
         model.compile_cell, model.kernels = config.compile, config.kernels
         optimizer = new_optimizer(config, model)
         torch.manual_seed(config.seed + accelerator.process_index)  # dropout is each one's own

@@ -43,7 +43,7 @@ def new_model(
         shared = _shared_buckets(_portions(training, watch), config.in_place)
         config = replace(config, local_rows=int(shared.sum()))
     if config.counted is not None:
-        frequencies = _frequencies(_portions(training, watch), config.counted)
+        frequencies = _frequencies(training, config.counted, watch)
         frequencies[frequencies < 2] = 0
         config = replace(config, ngram_rows=int(np.count_nonzero(frequencies)))
     model = GrammarModel(config)
@@ -82,12 +82,16 @@ def _portions(dataset: GrammarDataset, watch: Watch | None) -> Iterator[Grammars
             watch(done, len(dataset))
 
 
-def _frequencies(documents: Iterable[Grammars], counted: HashedCounter) -> Int64s:
+def _frequencies(dataset: GrammarDataset, counted: HashedCounter, watch: Watch | None) -> Int64s:
     """Return in how many of the documents each n-gram and phrase occurs, int64 [columns]."""
     total = np.zeros(counted.columns, np.int64)
-    for some in documents:
+    kept = dataset.kept
+    parts = portions(dataset.grammars, dataset.rows)
+    for rows, some in zip(parts, _portions(dataset, watch), strict=True):
         counts = counted.count(some)
         total += np.bincount(counts.indices, minlength=counted.columns)
+        if kept is not None and kept.counted == counted:
+            kept.keep(rows, counts)  # Not even the first epoch counts them again.
     return total
 
 

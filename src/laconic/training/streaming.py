@@ -1,4 +1,4 @@
-"""Whether documents fit into memory, or are streamed from disk while a model is trained."""
+"""Whether documents and what they count fit into memory while a model is trained."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ import psutil  # Accelerate needs it, too
 import torch
 from accelerate import Accelerator
 
+from laconic.batching import GrammarDataset
+from laconic.batching.kept_bags import KeptBags
 from laconic.corpus import Corpus
+from laconic.grammar import Grammars
+from laconic.ngrams.hashed import HashedCounter
 from laconic.training.settings import TrainingConfig
 
 _SHARE = 3  # of free memory, one in so many is for grammars
+_BAGS = 4  # and of what is free then, one in so many is for bags: they only save time
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 
@@ -30,11 +35,28 @@ def with_stream(
     if config.stream is not None or not corpora:
         return config
     needed = sum(corpus.estimated_bytes() for corpus in corpora)
-    stream = needed * int(os.environ.get("LOCAL_WORLD_SIZE", "1")) > free_memory() // _SHARE
+    stream = needed * _processes() > free_memory() // _SHARE
     if accelerator is not None and accelerator.num_processes > 1:
         vote = torch.tensor([float(stream)], device=accelerator.device)
         stream = bool(accelerator.reduce(vote, "sum").item())
     return replace(config, stream=stream)
+
+
+def with_kept_bags(dataset: GrammarDataset, counted: HashedCounter | None) -> GrammarDataset:
+    """Return a dataset that counts each document once, if all bags fit into a quarter of memory.
+
+    That is of free memory, which the processes of this machine share. Documents that are streamed
+    are counted each time: there are more of them than memory is for.
+    """
+    if counted is None or not isinstance(dataset.grammars, Grammars):
+        return dataset
+    limit = free_memory() // (_BAGS * _processes())
+    return dataset.changed(kept=KeptBags(counted, dataset.grammars, dataset.rows, limit))
+
+
+def _processes() -> int:
+    """Return how many processes of this training share the machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def free_memory() -> int:
