@@ -35,6 +35,7 @@ from laconic.training.holdout import divide
 from laconic.training.losses import document_losses, losses_of_views
 from laconic.training.new_model import new_model, new_optimizer
 from laconic.training.settings import ConfigError
+from laconic.training.streaming import with_kept_bags
 
 __all__ = ["METHODS", "SETS", "measure_speed"]
 
@@ -116,6 +117,7 @@ def _measure(row: Row, device: torch.device, cache: Path, seconds: float, batche
     alphabet, cuda = training.grammars.alphabet_size, device.type == "cuda"
     torch.manual_seed(config.seed)
     wanted = config.model_config(alphabet, task.outputs, task.name)
+    training = with_kept_bags(training, wanted.counted)
     model = new_model(wanted, training).to(device)
     training = training.changed(counted=model.config.counted, in_place=model.config.in_place)
     losses = document_losses(config, task, None)
