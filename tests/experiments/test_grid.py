@@ -102,7 +102,7 @@ def test_important_rows_come_first() -> None:
 
 def test_departures_are_told_and_the_papers_protocol_has_none() -> None:
     there = {group.name: group for group in grid.groups()}
-    assert "documents in a batch 32 instead of 10" in there["dna"].departures("H3")
+    assert "documents in a batch 64 instead of 10" in there["dna"].departures("H3")
     assert "documents cut at 16,000 letters" in there["pinyin"].departures("sogou_pinyin")
     assert "documents in a batch 125 instead of 126" in there["text"].departures("imdb")
     for name in ("zhang", "jaist", "gue", "nt"):
