@@ -145,7 +145,7 @@ def test_of_automatic_training_documents_tell_that_it_never_saw(
         return learn(source, *given, **more)
 
     monkeypatch.setattr("experiments.choices.training.learn", watched)
-    source = training_corpus("kjv", "none+50", 60, tmp_path)
+    source = training_corpus("kjv", "none+50", 60, tmp_path, few=400)
     config = TrainingConfig(model="auto", epochs=1, embedding_size=4, width=4, device="cpu")
     found = trial(source, config)
     assert 0.6 * len(source) < seen[0] < 0.8 * len(source) == 0.8 * found["documents"]
