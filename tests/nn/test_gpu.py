@@ -17,6 +17,7 @@ from laconic import Corpus, Rulebook, compress_many, samples
 from laconic.batching import Batch, GrammarDataset, LengthSampler, batches, collate
 from laconic.nn import COMPOSERS, GrammarModel, ModelConfig, ModelError
 from laconic.nn.composers import make_composer
+from laconic.nn.forward import ForwardPass
 from laconic.nn.graphs import Captured, GraphMemory, captured_inference, captured_training
 from laconic.nn.levels import compose_levels, compose_levels_plainly
 from laconic.nn.long_sequences import read, read_in_parts
@@ -264,6 +265,17 @@ def test_captured_training_learns_with_dropout_and_bf16() -> None:
     first, last = losses[0].item(), losses[-1].item()
     assert len({loss.item() for loss in losses}) > 40, "dropout draws anew at each replay"
     assert last < 0.2 * first
+
+
+def test_batches_need_not_count_what_the_model_does() -> None:
+    """As for explanations of what a model reads, where it counts, too."""
+    data = kjv(40)
+    model = counting_model("both", data).cuda().eval()
+    forward = ForwardPass(model)
+    found = list(forward.batches(data.changed(counted=None, in_place=model.config.in_place)))
+    assert sum(map(len, found)) == 40
+    assert all(batch.bag is None for batch in found)
+    assert forward.size.measured
 
 
 def test_memory_of_graphs_is_used_until_they_are_done() -> None:

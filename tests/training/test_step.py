@@ -21,7 +21,7 @@ from laconic.training.loop import train
 from laconic.training.losses import document_losses
 from laconic.training.new_model import new_model, new_optimizer
 from laconic.training.settings import TrainingConfig
-from laconic.training.step import Step
+from laconic.training.step import Found, Step
 
 ON = [
     "cpu",
@@ -66,13 +66,18 @@ class Trained:
             self.accelerator,
             None,
             PieceSize(),
-            largest=lambda: self.data.batch(range(30)),
         )
 
     def step(self, *parts: list[int]) -> tuple[float, float]:
         """Make a step from these documents."""
-        loss, count = self._step([self.data.batch(rows) for rows in parts], 1e-3)
+        loss, count = self._step.apply(self.find(*parts), 1e-3)
         return float(loss), float(count)
+
+    def find(self, *parts: list[int]) -> Found:
+        """Find the gradients of these documents."""
+        if not self._step.reserved:
+            self._step.reserve([self.data.batch(range(30))])
+        return self._step.find([self.data.batch(rows) for rows in parts])
 
 
 def assert_same(one: Trained, other: Trained) -> None:
@@ -125,3 +130,18 @@ def test_trainings_learn_with_graphs_as_without(changes: dict[str, Any]) -> None
         for graphs in (True, False)
     ]
     assert losses[0] == pytest.approx(losses[1], rel=0.05)
+
+
+@pytest.mark.parametrize("device", ON)
+def test_what_was_found_in_vain_is_not_applied(device: str) -> None:
+    """As when memory was too short for the last of some pieces."""
+    config = replace(CONFIG, device=device)
+    one, other = Trained(config), Trained(config)
+    rows = list(range(20))
+    before = [each.detach().clone() for each in one.model.parameters()]
+    one.find(rows[5:])
+    for now, then in zip(one.model.parameters(), before, strict=True):
+        assert torch.equal(now, then)
+    assert not one.optimizer.state
+    assert one.step(rows) == pytest.approx(other.step(rows), rel=1e-3)
+    assert_same(one, other)

@@ -135,6 +135,8 @@ class ForwardPass:
         yield from pieces(dataset, order, limit, threads=threads, pin_memory=cuda)
 
     def _take(self, dataset: GrammarDataset, rows: list[int]) -> None:
+        config = self.model.config
+        dataset = dataset.changed(counted=config.counted, in_place=config.in_place)
         with torch.no_grad():
             self._plainly(dataset.batch(rows).to(self.device))
 

@@ -182,22 +182,24 @@ class Captured:
     def __call__(self, batch: Batch) -> Tensor:
         """Run the function on a batch; O(symbols) to copy it in."""
         key = _key(batch)
-        if self._met[key] < self._after:
-            self._met[key] += 1
-            return self._body(batch)
-        graph = self._graph_for(batch)
-        if self._before:
-            self._before()
-        copy_in(graph.batch, batch, self._by_kernels)
-        graph.graph.replay()
-        return graph.result.clone()
+        with torch.cuda.device(batch.symbols.device):  # else graphs would be of another's stream
+            if self._met[key] < self._after:
+                self._met[key] += 1
+                return self._body(batch)
+            graph = self._graph_for(batch)
+            if self._before:
+                self._before()
+            copy_in(graph.batch, batch, self._by_kernels)
+            graph.graph.replay()
+            return graph.result.clone()
 
     def reserve(self, batch: Batch) -> None:
         """Capture about the largest batch there will be, whose memory then serves all others.
 
         Else a batch that is larger than those before it makes their graphs useless.
         """
-        self._graph_for(batch)
+        with torch.cuda.device(batch.symbols.device):
+            self._graph_for(batch)
 
     def prepare(self, batch: Batch) -> None:
         """Run the function without a graph, unless it was before: a small batch takes little room.
@@ -208,12 +210,13 @@ class Captured:
         rules = len(batch.children) > 0
         if rules in self._warm:
             return
-        stream = self._memory.stream
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            self._warm_up(batch)
-        torch.cuda.current_stream().wait_stream(stream)
-        empty_cache()
+        with torch.cuda.device(batch.symbols.device):
+            stream = self._memory.stream
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                self._warm_up(batch)
+            torch.cuda.current_stream().wait_stream(stream)
+            empty_cache()
         self._warm.add(rules)
 
     def _graph_for(self, batch: Batch) -> _Graph:

@@ -71,9 +71,15 @@ def available_memory(device: torch.device) -> int:
     (torch.cuda.set_per_process_memory_fraction).
     """
     free, total = torch.cuda.mem_get_info(device)
-    own = total * torch.cuda.get_per_process_memory_fraction(_index(device))
+    own = total * _share_of_process(_index(device))
     held = torch.cuda.memory_reserved(device)
     return max(0, int(min(free + held, own)) - torch.cuda.memory_allocated(device))
+
+
+def _share_of_process(device: int) -> float:
+    """Return the share of a GPU's memory that this process may take."""
+    told = getattr(torch.cuda, "get_per_process_memory_fraction", None)  # not in PyTorch 2.5
+    return 1.0 if told is None else float(told(device))
 
 
 def empty_cache() -> None:
@@ -92,7 +98,7 @@ def empty_cache_if_tight() -> None:
     A capture must not run out of memory, and cannot give back such memory by itself.
     """
     free, total = torch.cuda.mem_get_info()
-    own = total * torch.cuda.get_per_process_memory_fraction()
+    own = total * _share_of_process(torch.cuda.current_device())
     if min(free, own - torch.cuda.memory_reserved()) < _TIGHT * min(total, own):
         empty_cache()
 

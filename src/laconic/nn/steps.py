@@ -48,14 +48,24 @@ class CapturedStep:
         self._share = torch.ones((), device=next(model.parameters()).device)
         self._run = captured_training(model, autocast, self._part_of_mean, kept, memory)
         self._apply: FusedAdam | None = None
-        if kept.chunks is not None and not obstacle_to_adam(optimizer):
+        if kept.chunks is not None and not obstacle_to_adam(optimizer, kept.parameters):
             self._apply = FusedAdam(optimizer, kept.parameters, kept.chunks, kept.array, clip)
 
     def __call__(self, group: Sequence[Batch]) -> Tensor:
         """Make a step; nothing waits for the device."""
+        loss = self.find(group)
+        self.apply()
+        return loss
+
+    def find(self, group: Sequence[Batch]) -> Tensor:
+        """Find the gradients of a step, and return its loss; weights stay as they are."""
         self._share.fill_(1 / sum(map(len, group)))
         self._gradients.clear()
         first, *others = [self._run(batch) for batch in group]
+        return sum(others, first)
+
+    def apply(self) -> None:
+        """Apply what was found last."""
         if self._apply is not None:
             self._apply()
             self._gradients.clean = True
@@ -65,7 +75,6 @@ class CapturedStep:
                 nn.utils.clip_grad_norm_(self._gradients.parameters, self._clip)
             self._optimizer.step()
             self._gradients.detach()  # Else what others find would be added to them.
-        return sum(others, first)
 
     def reserve(self, batch: Batch) -> None:
         """Capture about the largest batch there will be, whose memory then serves all others."""

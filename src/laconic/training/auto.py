@@ -77,7 +77,7 @@ def learn(
             return train(source, config, folder, **given)
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
-    config = with_stream(config, corpora, accelerator)
+    config = with_stream(config, corpora, accelerator, folder if resume else None)
     if config.holdout == TrainingConfig.holdout:
         config = replace(config, holdout=min(config.holdout, _MOST_HELD_OUT / max(1, len(source))))
     parts = divide(source, valid, task, config, groups=groups)
@@ -210,8 +210,10 @@ class _Work:
         line: dict[str, Any] = {"done": True, "best_epoch": 0, "valid": None, "auto": told}
         model, outputs = counting.model, counting.held_out
         if read is not None and validation is not None:
-            forward = forward_pass(read.model, self.config, self.accelerator.num_processes)
-            said = forward.outputs(validation.select(counting.rows), self.accelerator)
+            # Named by nobody, so that its graphs give their memory to what may be trained next.
+            said = forward_pass(read.model, self.config, self.accelerator.num_processes).outputs(
+                validation.select(counting.rows), self.accelerator
+            )
             targets = targets_of(validation)[counting.rows]
             blend = blended(task, counting.held_out, said, targets)
             whole = self.refit and size.again and blend.share > 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,6 @@ with needs("training", "train"):
     from laconic.training.accelerator import accelerator_for, joined
     from laconic.training.pieces import largest_piece, measure, piece_figures
     from laconic.training.recorder import Recorder
-    from laconic.training.run import Run
     from laconic.training.step import Step
     from laconic.training.streaming import with_kept_bags, with_stream
     from laconic.training.validation import forward_pass, validate
@@ -102,13 +100,8 @@ def train(
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     device, processes = accelerator.device, accelerator.num_processes
     cuda = device.type == "cuda"
-    if resume and folder is not None and (folder / "config.json").exists():
-        # What was chosen then is kept, however much memory is free now.
-        chosen = Run.open(folder).config.stream if config.stream is None else config.stream
-        config = replace(config, stream=chosen)
-    else:
-        corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
-        config = with_stream(config, corpora, accelerator)
+    corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
+    config = with_stream(config, corpora, accelerator, folder if resume else None)
 
     def reading(done: int, total: int) -> None:
         if progress:
@@ -169,10 +162,7 @@ def train(
             accelerator,
             by_row,
             size,
-            largest=lambda: training.batch(
-                largest_piece(sampler, size.limit), (config.seed, sampler.epoch)
-            ),
-            memory=memory,
+            memory,
         )
         forward = forward_pass(model, config, processes, memory, size)
 
@@ -203,9 +193,13 @@ def train(
             for number, group in _groups(loader, config.accumulate):
                 # As if all epochs had as many steps: streamed, they differ a little.
                 rate = learning_rate(config, epoch * steps + at.batch // config.accumulate, steps)
-                # If memory is short, it is taken again in smaller pieces.
-                taken = partial(step, rate=rate)
-                loss_sum, count = size.run(taken, group, training, (config.seed, epoch))
+                # Where memory is short, it is tried again with smaller pieces.
+                seed = config.seed, epoch
+                if not step.reserved:
+                    largest = training.batch(largest_piece(sampler, size.limit), seed)
+                    size.run(step.reserve, [largest], training, seed)
+                found = size.run(step.find, group, training, seed)
+                loss_sum, count = step.apply(found, rate)
                 at = replace(at, batch=at.batch + number, step=at.step + 1)
                 cuts += len(group)
                 losses.add(at.step, loss_sum, count)

@@ -33,12 +33,15 @@ def measure(
 
     def take(rows: list[int]) -> None:
         model.zero_grad()  # nothing is to be added to what a step has for gradients
-        batch = training.batch(rows, (config.seed, sampler.epoch)).to(device)
-        assert batch.labels is not None
-        with accelerator.autocast():
-            views = model.views(batch)
-        accelerator.backward(losses_of_views(losses, views, batch.labels, config.view_loss).sum())
-        model.zero_grad()
+        try:
+            batch = training.batch(rows, (config.seed, sampler.epoch)).to(device)
+            assert batch.labels is not None
+            with accelerator.autocast():
+                views = model.views(batch)
+            each = losses_of_views(losses, views, batch.labels, config.view_loss)
+            accelerator.backward(each.sum())
+        finally:
+            model.zero_grad()
 
     model.train()
     with torch.random.fork_rng(devices=[device]):

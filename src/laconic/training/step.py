@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -25,14 +24,13 @@ Found: TypeAlias = tuple[Tensor, Tensor | int]
 
 
 class Step:
-    """A step of a training: a function of some batches, which together are one, and of the rate.
+    """A step of a training: gradients of the mean loss over all documents of some batches, applied.
 
-    Gradients are those of the mean loss over all their documents, in all processes. `weights`
-    (float32 [N]) are those of the documents by row. `largest` makes the piece of an epoch that
-    needs most memory, which CUDA graphs reserve; they let go of it when `size` is lowered. A step
-    for which memory is too short leaves weights and optimizer as they were. On one GPU, graphs find
-    gradients and kernels of our own apply them, where they can; elsewhere torch does. Graphs share
-    `memory` with others.
+    `weights` (float32 [N]) are those of the documents by row. `find` may be called again, with
+    smaller pieces, where memory was too short: it leaves weights and optimizer as they are; `apply`
+    is called once, by all processes. On one GPU, graphs find gradients, which first `reserve` what
+    the largest piece needs, and kernels of our own apply them, where they can; elsewhere torch
+    does. Graphs let go of their memory when `size` is lowered, and share `memory` with others.
     """
 
     def __init__(
@@ -44,60 +42,114 @@ class Step:
         accelerator: Accelerator,
         weights: npt.NDArray[np.float32] | None,
         size: PieceSize,
-        largest: Callable[[], Batch],
         memory: GraphMemory | None = None,
     ) -> None:
         self._optimizer = optimizer
         cuda, alone = accelerator.device.type == "cuda", accelerator.num_processes == 1
         simple = weights is None and not config.compile
+        self._way: _Plain | _Captured
         if config.graphs and cuda and alone and simple:
-            self._step = _captured(model, optimizer, losses, config, size, largest, memory)
+            self._way = _Captured(model, optimizer, losses, config, memory)
+            size.before_retry.append(self._way.step.clear)
         else:
-            self._step = _plain(model, optimizer, losses, config, accelerator, weights)
+            self._way = _Plain(model, optimizer, losses, config, accelerator, weights)
 
-    def __call__(self, group: list[Batch], rate: float) -> Found:
-        """Make a step; nothing waits for a GPU."""
+    @property
+    def reserved(self) -> bool:
+        """Whether memory for the largest piece is held, or need not be."""
+        return isinstance(self._way, _Plain) or len(self._way.step) > 0
+
+    def reserve(self, pieces: list[Batch]) -> None:
+        """Hold memory for the largest of some pieces."""
+        if isinstance(self._way, _Captured):
+            largest = max(pieces, key=lambda piece: piece.symbols.numel())
+            self._way.step.reserve(largest.to("cuda"))
+
+    def find(self, group: list[Batch]) -> Found:
+        """Find the gradients of this process; nothing waits for a GPU."""
+        return self._way.find(group)
+
+    def apply(self, found: Found, rate: float) -> Found:
+        """Apply what was found last, in all processes together; nothing waits for a GPU."""
         for settings in self._optimizer.param_groups:
             settings["lr"] = rate
-        return self._step(group)
+        return self._way.apply(found)
 
 
-def _plain(
-    model: GrammarModel,
-    optimizer: torch.optim.Optimizer,
-    losses: Losses,
-    config: TrainingConfig,
-    accelerator: Accelerator,
-    weights: npt.NDArray[np.float32] | None,
-) -> Callable[[list[Batch]], Found]:
-    device = accelerator.device
-    by_row = None if weights is None else torch.from_numpy(weights).to(device)
-    parameters = [each for each in model.parameters() if each.requires_grad]
+class _Plain:
+    """As torch does it, on any device."""
 
-    def step(group: list[Batch]) -> Found:
-        model.zero_grad()
-        tally = torch.zeros(2, device=device)
+    def __init__(
+        self,
+        model: GrammarModel,
+        optimizer: torch.optim.Optimizer,
+        losses: Losses,
+        config: TrainingConfig,
+        accelerator: Accelerator,
+        weights: npt.NDArray[np.float32] | None,
+    ) -> None:
+        self._model, self._optimizer, self._losses = model, optimizer, losses
+        self._config, self._accelerator = config, accelerator
+        device = accelerator.device
+        self._by_row = None if weights is None else torch.from_numpy(weights).to(device)
+        self._parameters = [each for each in model.parameters() if each.requires_grad]
+
+    def find(self, group: list[Batch]) -> Found:
+        self._model.zero_grad()
+        tally = torch.zeros(2, device=self._accelerator.device)
         for batch in group:
-            batch = batch.to(device, non_blocking=True)
+            batch = batch.to(self._accelerator.device, non_blocking=True)
             assert batch.labels is not None
-            with accelerator.autocast():
-                views = model.views(batch)
-            each = losses_of_views(losses, views, batch.labels, config.view_loss)
-            if by_row is not None and batch.rows is not None:
-                each = each * by_row[batch.rows]
+            with self._accelerator.autocast():
+                views = self._model.views(batch)
+            each = losses_of_views(self._losses, views, batch.labels, self._config.view_loss)
+            if self._by_row is not None and batch.rows is not None:
+                each = each * self._by_row[batch.rows]
             loss = each.sum()
-            accelerator.backward(loss)
+            self._accelerator.backward(loss)
             # Made on the device: a number that is copied there would make us wait for it.
             tally += torch.stack([loss.detach(), torch.full_like(loss, len(batch))])
-        if accelerator.num_processes > 1:
-            tally = _add_over_processes(accelerator, tally, parameters)
-        torch._foreach_mul_([p.grad for p in parameters if p.grad is not None], 1 / tally[1])
-        if config.clip:
-            accelerator.clip_grad_norm_(model.parameters(), config.clip)
-        optimizer.step()
         return tally[0], tally[1]
 
-    return step
+    def apply(self, found: Found) -> Found:
+        tally = torch.stack([torch.as_tensor(each) for each in found])
+        if self._accelerator.num_processes > 1:
+            tally = _add_over_processes(self._accelerator, tally, self._parameters)
+        grads = [p.grad for p in self._parameters if p.grad is not None]
+        torch._foreach_mul_(grads, 1 / tally[1])
+        if self._config.clip:
+            self._accelerator.clip_grad_norm_(self._model.parameters(), self._config.clip)
+        self._optimizer.step()
+        return tally[0], tally[1]
+
+
+class _Captured:
+    """By graphs and kernels, on one GPU."""
+
+    def __init__(
+        self,
+        model: GrammarModel,
+        optimizer: torch.optim.Optimizer,
+        losses: Losses,
+        config: TrainingConfig,
+        memory: GraphMemory | None,
+    ) -> None:
+        def of_documents(batch: Batch) -> Tensor:
+            assert batch.labels is not None
+            return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss)
+
+        how = config.clip, autocast_type(config), memory
+        self.step = CapturedStep(model, optimizer, of_documents, *how)
+
+    def find(self, group: list[Batch]) -> Found:
+        count = sum(map(len, group))
+        return self.step.find(
+            [batch.to("cuda", non_blocking=True) for batch in group]
+        ) * count, count
+
+    def apply(self, found: Found) -> Found:
+        self.step.apply()
+        return found
 
 
 def _add_over_processes(
@@ -115,29 +167,3 @@ def _add_over_processes(
         parameter.grad = of_all.view(parameter.shape).clone()
     added: Tensor = total.clone()
     return added
-
-
-def _captured(
-    model: GrammarModel,
-    optimizer: torch.optim.Optimizer,
-    losses: Losses,
-    config: TrainingConfig,
-    size: PieceSize,
-    largest: Callable[[], Batch],
-    memory: GraphMemory | None,
-) -> Callable[[list[Batch]], Found]:
-    def of_documents(batch: Batch) -> Tensor:
-        assert batch.labels is not None
-        return losses_of_views(losses, model.views(batch), batch.labels, config.view_loss)
-
-    how = config.clip, autocast_type(config), memory
-    made = CapturedStep(model, optimizer, of_documents, *how)
-    size.before_retry.append(made.clear)
-
-    def step(group: list[Batch]) -> Found:
-        if not len(made):
-            made.reserve(largest().to("cuda"))
-        count = sum(map(len, group))
-        return made([batch.to("cuda", non_blocking=True) for batch in group]) * count, count
-
-    return step

@@ -17,6 +17,7 @@ from laconic.batching.kept_bags import KeptBags
 from laconic.corpus import Corpus
 from laconic.grammar import Grammars
 from laconic.ngrams.hashed import HashedCounter
+from laconic.training.run import Run
 from laconic.training.settings import TrainingConfig
 
 _SHARE = 3  # of free memory, one in so many is for grammars
@@ -25,14 +26,22 @@ _CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 
 def with_stream(
-    config: TrainingConfig, corpora: Sequence[Corpus], accelerator: Accelerator | None = None
+    config: TrainingConfig,
+    corpora: Sequence[Corpus],
+    accelerator: Accelerator | None = None,
+    before: Path | None = None,
 ) -> TrainingConfig:
     """Return settings that say whether to stream, the same in all processes.
 
     Unless that was said, corpora are streamed whose grammars take more than a third of free memory,
-    which the processes of this machine share.
+    which the processes of this machine share. A run in the folder `before`, if there is one, goes
+    on as it began, however much is free now.
     """
-    if config.stream is not None or not corpora:
+    if config.stream is not None:
+        return config
+    if before is not None and (before / "config.json").exists():
+        return replace(config, stream=Run.open(before).config.stream)
+    if not corpora:
         return config
     needed = sum(corpus.estimated_bytes() for corpus in corpora)
     stream = needed * _processes() > free_memory() // _SHARE

@@ -136,9 +136,11 @@ def test_what_they_are_for() -> None:
     assert "GPU" in str(optimizer.obstacle(weights))
     assert "float32" in str(optimizer.obstacle([nn.Parameter(torch.ones(3).double())]))
     assert "float32" in str(optimizer.obstacle([nn.Parameter(torch.ones(3, 2).t())]))
-    assert obstacle_to_adam(Adam(weights)) is None
-    assert "for Adam" in str(obstacle_to_adam(SGD(weights)))
-    assert "amsgrad" in str(obstacle_to_adam(Adam(weights, amsgrad=True)))
+    assert obstacle_to_adam(Adam(weights), weights) is None
+    assert "for Adam" in str(obstacle_to_adam(SGD(weights), weights))
+    assert "amsgrad" in str(obstacle_to_adam(Adam(weights, amsgrad=True), weights))
+    more = [*weights, nn.Parameter(torch.ones(2))]
+    assert "for all parameters" in str(obstacle_to_adam(Adam(weights), more))
 
 
 @pytest.mark.gpu

@@ -33,11 +33,13 @@ def obstacle(parameters: Sequence[nn.Parameter]) -> str | None:
     return _obstacle(parameters[0].get_device())
 
 
-def obstacle_to_adam(optimizer: Optimizer) -> str | None:
-    """Return why they cannot do what an optimizer does, or None."""
+def obstacle_to_adam(optimizer: Optimizer, parameters: Sequence[nn.Parameter]) -> str | None:
+    """Return why they cannot do what an optimizer does to all parameters, or None."""
     if type(optimizer) not in (Adam, AdamW) or len(optimizer.param_groups) != 1:
         return "they are for Adam and AdamW with the same settings for all parameters"
     settings = optimizer.param_groups[0]
+    if set(map(id, settings["params"])) != set(map(id, parameters)):
+        return "they are for all parameters that learn, and the optimizer has others"
     odd = [name for name in ("amsgrad", "maximize", "differentiable") if settings[name]]
     return f"they do not know {odd[0]}" if odd else None
 
@@ -116,9 +118,11 @@ class FusedAdam:
         for parameter in self._parameters:
             state = self._optimizer.state[parameter]
             if not state:
-                state["step"] = torch.zeros((), device=parameter.device)
-                for name in ("exp_avg", "exp_avg_sq"):
-                    state[name] = torch.zeros_like(parameter, requires_grad=False)
+                # All or nothing: memory may be short.
+                moments = [torch.zeros_like(parameter, requires_grad=False) for _ in range(2)]
+                names = "step", "exp_avg", "exp_avg_sq"
+                made = torch.zeros((), device=parameter.device), *moments
+                state.update(zip(names, made, strict=True))
             for name in ("step", "exp_avg", "exp_avg_sq"):
                 # Adam counts steps on the CPU, unless one kernel does all.
                 state[name] = state[name].to(parameter.device, torch.float32).contiguous()
