@@ -47,6 +47,7 @@ ADDED: dict[str, Any] = {
     "ngram_counts": "log",
     "minutes": None,
     "refit": False,
+    "count_while_reading": False,
     "kernels": True,  # how a layer is computed, not what
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import local
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -33,6 +34,7 @@ from laconic.nn.static_batches import (
 
 _MOST_GRAPHS = 256
 _INFERENCE = 0.5  # of the memory of training, at most
+_streams = local()
 _Key: TypeAlias = tuple[Any, ...]
 """What the batches of a graph have in common; documents and padded length first."""
 
@@ -118,9 +120,15 @@ class GraphMemory:
 
     @property
     def stream(self) -> torch.cuda.Stream:
-        """Where graphs are captured: memory is for one stream."""
+        """Where graphs are captured: memory is for one stream.
+
+        A thread has one for each device: libraries keep some memory for each that they have met.
+        """
         if self._stream is None:
-            self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            known, device = vars(_streams), str(torch.cuda.current_device())
+            if device not in known:
+                known[device] = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            self._stream = known[device]
         return self._stream
 
     def make_room(self, size: float) -> bool:

@@ -77,7 +77,12 @@ class CapturedStep:
             self._gradients.detach()  # Else what others find would be added to them.
 
     def reserve(self, batch: Batch) -> None:
-        """Capture about the largest batch there will be, whose memory then serves all others."""
+        """Capture about the largest batch there will be, whose memory then serves all others.
+
+        The optimizer's own comes first, so that what there is beside it is known.
+        """
+        if self._apply is not None:
+            self._apply.prepare()
         self._run.reserve(batch)
 
     def clear(self) -> None:

@@ -88,12 +88,12 @@ class FusedAdam:
         clip: float | None,
     ) -> None:
         self._optimizer, self._parameters, self._chunks = optimizer, parameters, chunks
-        self._gradients, device = gradients, gradients.device
+        self._gradients, device, self._clip = gradients, gradients.device, clip or 0.0
         group = optimizer.param_groups[0]
         decoupled = isinstance(optimizer, AdamW) or group.get("decoupled_weight_decay", False)
-        numbers = [0.0, clip or 0.0, *group["betas"], group["eps"], group["weight_decay"]]
-        self._settings = torch.tensor([*numbers, decoupled], dtype=torch.float64, device=device)
-        self._rate = self._settings[0]
+        self._told = self._numbers()
+        numbers = torch.tensor([*self._told, decoupled], dtype=torch.float64)
+        self._settings = numbers.to(device)
         self._squares = torch.zeros(chunks.blocks, device=device)
         self._corrections = torch.zeros(len(parameters), 2, device=device)
         self._states: list[Any] = []
@@ -101,17 +101,29 @@ class FusedAdam:
 
     def __call__(self) -> None:
         """Apply the gradients; nothing waits for the device."""
-        state = self._optimizer.state
-        if len(self._states) != len(self._parameters) or any(
-            state.get(p) is not s for p, s in zip(self._parameters, self._states, strict=True)
-        ):
-            self._look()  # at first, and when somebody has loaded another state
-        self._rate.fill_(self._optimizer.param_groups[0]["lr"])
+        self.prepare()
+        for place, number in enumerate(told := self._numbers()):
+            if number != self._told[place]:  # of most steps the rate alone
+                self._settings[place].fill_(number)
+        self._told = told
         chunks, count = self._chunks, len(self._parameters)
         given = chunks.table, chunks.count, self._gradients, self._pointers
         measured = self._settings, self._squares
         chunks._launch("measure_gradients", *given, count, *measured, self._corrections)
         chunks._launch("apply_adam", *given, *measured, chunks.blocks, self._corrections)
+
+    def prepare(self) -> None:
+        """Have the optimizer's state: made at first, and when somebody has loaded another."""
+        state = self._optimizer.state
+        if len(self._states) != len(self._parameters) or any(
+            state.get(p) is not s for p, s in zip(self._parameters, self._states, strict=True)
+        ):
+            self._look()
+
+    def _numbers(self) -> tuple[float, ...]:
+        """Return the settings in the order of optimizer.cu, as they are now."""
+        group = self._optimizer.param_groups[0]
+        return group["lr"], self._clip, *group["betas"], group["eps"], group["weight_decay"]
 
     def _look(self) -> None:
         rows = []
