@@ -7,22 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression, Ridge
+from sparse_rows import matrix
 
 from laconic.tasks import Classification, Multilabel, Regression, Task
 from laconic.training.blend import blended, scaled
 from laconic.training.convex import Fit, SparseRows, minimised
-
-
-def matrix(documents: int = 60, width: int = 40, seed: int = 0) -> tuple[SparseRows, Any]:
-    """A random sparse matrix, as ours and as SciPy's; its second row is empty."""
-    rng = np.random.default_rng(seed)
-    dense = rng.random((documents, width)) * (rng.random((documents, width)) < 0.3)
-    dense[1] = 0
-    sparse = csr_matrix(dense.astype(np.float32))
-    part = (sparse.indices, sparse.data, np.diff(sparse.indptr).astype(np.int64))
-    return SparseRows.stacked([tuple(map(torch.from_numpy, part))], width), sparse
 
 
 def fitted(rows: SparseRows, task: Task, targets: Any, strength: float, chosen: Any) -> Fit:

@@ -50,6 +50,37 @@ class SparseRows:
         """The number of documents."""
         return len(self.starts)
 
+    def reweighed(self, factors: Tensor, second: int) -> SparseRows:
+        """Return the matrix with columns times factors, float32 [width], and rows of norm 1 again.
+
+        Columns from the `second` part on have a norm of their own. O(nnz).
+        """
+        owners, starts, values = self._by_column
+        counts = torch.diff(starts, append=starts.new_tensor([len(owners)]))
+        numbers = torch.arange(self.width, dtype=torch.int32, device=counts.device)
+        columns = torch.repeat_interleave(numbers, counts)
+
+        def norms_at(documents: Tensor, places: Tensor) -> Tensor:
+            return norms.index_select(0, documents + len(self) * (places >= second))
+
+        values = values * factors.index_select(0, columns)
+        squares = values.new_zeros(2 * len(self))
+        squares.index_add_(0, owners + len(self) * (columns >= second), values.square())
+        norms = squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
+        rows = self.values * factors.index_select(0, self.columns)
+        rows /= norms_at(self.owners, self.columns)
+        made = SparseRows(self.starts, self.columns, rows, self.width)
+        # Sorting them takes longest, and they are sorted already.
+        vars(made)["_by_column"] = owners, starts, values / norms_at(owners, columns)
+        return made
+
+    @property
+    def owners(self) -> Tensor:
+        """The row of each entry, int32 [nnz]."""
+        sizes = torch.diff(self.starts, append=self.starts.new_tensor([len(self.columns)]))
+        numbers = torch.arange(len(self), dtype=torch.int32, device=sizes.device)
+        return torch.repeat_interleave(numbers, sizes)
+
     def times(self, weights: Tensor) -> Tensor:
         """Return X W, float32 [N, K], of W, float32 [width, K]."""
         return _sums(self.columns, weights, self.starts, self.values)
@@ -62,12 +93,8 @@ class SparseRows:
     @cached_property
     def _by_column(self) -> tuple[Tensor, Tensor, Tensor]:
         order = torch.sort(self.columns, stable=True).indices
-        end = self.starts.new_tensor([len(self.columns)])
-        sizes = torch.diff(self.starts, append=end)
-        numbers = torch.arange(len(self), dtype=torch.int32, device=sizes.device)
-        owners = torch.repeat_interleave(numbers, sizes)
         counts = torch.bincount(self.columns, minlength=self.width)
-        return owners[order], (counts.cumsum(0) - counts).int(), self.values[order]
+        return self.owners[order], (counts.cumsum(0) - counts).int(), self.values[order]
 
 
 def _sums(rows: Tensor, table: Tensor, starts: Tensor, weights: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, cast
 
@@ -23,6 +24,7 @@ from laconic.training.blend import scaled
 from laconic.training.convex import Fit, SparseRows, minimised
 from laconic.training.holdout import targets_of
 from laconic.training.new_model import counting_model
+from laconic.training.telling import can_tell, telling
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _BUCKETS = 12, 21  # powers of two: so many for few symbols, and for many
@@ -42,10 +44,13 @@ class Features(NamedTuple):
     ngrams: int
     shared: int
     counts: Literal["log", "plain"]
+    told_apart: bool = False
+    """Whether what tells classes apart weighs more (laconic.training.telling)."""
 
     def __str__(self) -> str:
         runs = f" and runs of 1–{self.shared} shared symbols" if self.shared else ""
-        return f"n-grams of 1–{self.ngrams} letters{runs}, {self.counts} counts"
+        by = ", weighed by how they tell classes apart" if self.told_apart else ""
+        return f"n-grams of 1–{self.ngrams} letters{runs}, {self.counts} counts{by}"
 
 
 # On held-out parts of training sets of text, pinyin, traces and DNA, each was best somewhere.
@@ -118,25 +123,40 @@ def fit_linear(
     shared = training.grammars.rulebook is not None
     candidates = OF_FEW_LETTERS if sample.letters <= _FEW_LETTERS else CANDIDATES
     kinds = [kind if shared else kind._replace(shared=0) for kind in candidates]
-    tried: dict[str, float] = {}
-    strengths: dict[Features, float] = {}
-    for kind in dict.fromkeys(kinds) if sample.splits(rng) else ():
+    tried: dict[Features, _Step] = {}
+
+    def attempt(kind: Features, matrix: _Matrix) -> None:
         splits = sample.splits(np.random.default_rng(seed))
-        path = _Matrix(sample, kind, task, device).path(splits, _STRENGTHS, _ROUGHLY)
-        found = min(path, key=lambda each: each.loss)
-        tried[str(kind)], strengths[kind] = found.loss, found.strength
-    best = min(kinds, key=lambda kind: tried.get(str(kind), 0.0))
-    about = strengths.get(best, _USUAL)
+        path = matrix.path(splits, _STRENGTHS, _ROUGHLY, kind.told_apart)
+        tried[kind] = min(path, key=lambda each: each.loss)
+
+    def best_of() -> Features:
+        return min(tried, key=lambda kind: tried[kind].loss, default=kinds[0])
+
+    of_best: _Matrix | None = None
+    for kind in dict.fromkeys(kinds) if sample.splits(rng) else ():
+        matrix = _Matrix(sample, kind, task, device)
+        attempt(kind, matrix)
+        of_best = matrix if best_of() == kind else of_best
+    if of_best is not None and of_best.can_tell:
+        attempt(best_of()._replace(told_apart=True), of_best)
+    best = best_of()
+    about = tried[best].strength if tried else _USUAL
     used = every.some(_MOST_SYMBOLS / (1 + every.symbols), 1.0, rng)
     matrix = _Matrix(used, best, task, device)
     near = tuple(about * 10 ** (k / 4) for k in (-3, -1, 1, 3))
-    path = matrix.path(used.splits(rng), near, _CLOSELY)
+    splits = used.splits(rng)
+    path = matrix.path(splits, near, _CLOSELY, best.told_apart)
     step = min(path, key=lambda each: each.loss) if path else None
     rows = np.arange(len(used) if refit else len(used.training))
     strength, start = (step.strength, step.fit) if step else (about, None)
+    if best.told_apart:
+        # By documents that train alone: what reads may weigh alike, and is validated on the others.
+        matrix = matrix.told_apart(splits[0][0])
     model = matrix.model_of(matrix.fit(rows, strength, start))
     held_out = step.held_out if step else np.zeros((0, task.outputs))
-    return LinearView(model, best, strength, held_out, used.valid_rows, tried, len(rows))
+    losses = {str(kind): step.loss for kind, step in tried.items()}
+    return LinearView(model, best, strength, held_out, used.valid_rows, losses, len(rows))
 
 
 @dataclass(frozen=True)
@@ -253,19 +273,42 @@ class _Matrix:
         held = np.ones(len(documents.validation), np.float32)
         self._weights = np.concatenate([documents.weights, held]).astype(np.float64)
 
+    @property
+    def can_tell(self) -> bool:
+        """Whether columns can weigh by how they tell classes apart."""
+        return can_tell(self._task, self._matrix.width)
+
+    def told_apart(self, rows: Int64s) -> _Matrix:
+        """Return what documents count, weighed by how columns tell the classes of rows apart."""
+        known = torch.from_numpy(rows).to(self._device)
+        factors = telling(self._matrix, self._targets, self._task, known)
+        # Rows of the model's table, which are in the order of its columns.
+        second = 1 + int((self._bag.places[: self._bag.first_shared] > 0).sum())
+        made = copy(self)
+        made._matrix = self._matrix.reweighed(factors, second)
+        made._model = deepcopy(self._model)
+        made._bag = cast(NgramBag, made._model.bag)
+        made._bag.idf *= factors.cpu()
+        return made
+
     def path(
         self,
         splits: Sequence[tuple[Int64s, Int64s]],
         strengths: Sequence[float],
         tolerance: float,
+        told_apart: bool = False,
     ) -> list[_Step]:
-        """Return a step for each strength, ascending, until they get no better."""
+        """Return a step for each strength, ascending, until they get no better.
+
+        If columns are `told_apart`, then by the documents of each split that train.
+        """
+        matrices = [self.told_apart(rows) if told_apart else self for rows, _ in splits]
         fits: list[Fit | None] = [None] * len(splits)
         steps: list[_Step] = []
         for strength in strengths if splits else ():
             losses = []
             for k, (rows, out) in enumerate(splits):
-                fit = fits[k] = self.fit(rows, strength, fits[k], tolerance)
+                fit = fits[k] = matrices[k].fit(rows, strength, fits[k], tolerance)
                 where = torch.from_numpy(out).to(self._device)
                 said, wanted = fit.outputs[where], self._targets[where]
                 losses.append(scaled(self._task, said, wanted).loss * len(out))

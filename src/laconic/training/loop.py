@@ -92,9 +92,10 @@ def train(
     goes on with it. `progress` is called after every step and epoch, and before, while documents
     are read; it may raise to stop. `until`, of time.perf_counter(), ends the epoch in which it
     comes with the next step, and the training with it; `last_epoch` ends it there, with the rates
-    of one that goes on. `counts_as` is as in new_model. In several processes (torchrun), each calls this; the gradient is that of
-    the mean loss over the documents of all. On the CPU, the same arguments and number of threads
-    give the same weights, also after interruptions. Torch's random state is left as it was.
+    of one that goes on. `counts_as` is as in new_model. In several processes (torchrun), each calls
+    this; the gradient is that of the mean loss over the documents of all. On the CPU, the same
+    arguments and number of threads give the same weights, also after interruptions. Torch's random
+    state is left as it was.
 
     Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
