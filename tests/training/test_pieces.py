@@ -367,7 +367,9 @@ def test_long_documents_train_in_8_gb(corpus: Corpus, long_corpus: Corpus, graph
 def test_a_limit_that_is_too_high_is_lowered(
     long_corpus: Corpus, eight_gb: None, graphs: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if a measurement had said that everything fits."""
+    """As if a measurement had said that everything fits, where half of it does."""
+    total = torch.cuda.mem_get_info()[1]
+    torch.cuda.set_per_process_memory_fraction(min(1.0, 4e9 / total))
     monkeypatch.setattr("laconic.nn.piece_size.available_memory", lambda _: 10**15)
     config = TrainingConfig(epochs=2, device="cuda", graphs=graphs, batch_size=128)
     config = replace(config, width=256, embedding_size=256)

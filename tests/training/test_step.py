@@ -142,6 +142,6 @@ def test_what_was_found_in_vain_is_not_applied(device: str) -> None:
     one.find(rows[5:])
     for now, then in zip(one.model.parameters(), before, strict=True):
         assert torch.equal(now, then)
-    assert not one.optimizer.state
+    assert not any(float(state["step"]) for state in one.optimizer.state.values())
     assert one.step(rows) == pytest.approx(other.step(rows), rel=1e-3)
     assert_same(one, other)

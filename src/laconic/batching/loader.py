@@ -13,8 +13,11 @@ from laconic.batching.cutting import cut
 from laconic.batching.dataset import GrammarDataset
 from laconic.batching.prefetch import ahead
 from laconic.batching.sampler import LengthSampler
+from laconic.threads import processors
 
-_THREADS = 2  # that make batches for a GPU: the core, which does most of it, needs no GIL
+# That make batches for a GPU, at most: the core, which does most of it, needs no GIL. Two are too
+# few where n-grams are counted, and told their places: a GPU waits for them.
+_THREADS = 4
 _Named: TypeAlias = tuple[list[list[int]], tuple[int, ...] | None]
 """The rows of each piece of a batch, and the batch's seed."""
 
@@ -31,9 +34,9 @@ def batches(
     """Return the batches that a sampler names, made in so many processes beside.
 
     The workers, each with the dataset in memory (shared where processes fork), live until the
-    loader goes. Without them, `threads` make batches ahead, by default two if `pin_memory` says
-    that they are for a GPU, which is then busy with those before. `seed` and the sampler's epoch
-    are the seed of what is random in documents. Torch's global random state is left alone.
+    loader goes. Without them, `threads` make batches ahead, by default up to four if `pin_memory`
+    says that they are for a GPU, which is then busy with those before. `seed` and the sampler's
+    epoch are the seed of what is random in documents. Torch's global random state is left alone.
     """
     made = pieces(
         dataset, sampler, workers=workers, pin_memory=pin_memory, seed=seed, threads=threads
@@ -58,7 +61,7 @@ def pieces(
     """
     named = _NamedPieces(dataset, sampler, limit, seed)
     if not workers:
-        wanted = _THREADS * pin_memory if threads is None else threads
+        wanted = min(_THREADS, processors()) * pin_memory if threads is None else threads
         return _FromThreads(dataset, named, wanted, pin_memory)
     return DataLoader(
         _ByName(dataset),

@@ -32,7 +32,7 @@ class ForwardPass:
     Batches have at most `batch_size` documents with `budget` symbols in all, padding included; a
     document that is longer is a batch alone. They go through the model in pieces, if the device has
     too little memory for all of one: `size` says how large, and is measured unless it was before.
-    `threads` make batches ahead; for a GPU two by default. `autocast` computes in that type
+    `threads` make batches ahead; for a GPU up to four by default. `autocast` computes in that type
     where PyTorch thinks it safe. On a GPU, batches whose shape was met before run as CUDA graphs,
     unless `graphs` is False. `states` is a function of a batch that gives what model.states does.
     Graphs may share their `memory` with those of training.
