@@ -91,7 +91,7 @@ def text_to_grammar() -> Picture:
     text = DOCUMENTS[0]
     sequence, pairs = grammar_of(text)
     picture = Picture(
-        660, 70 + 55 * (len(pairs) + 1), f"Re-Pair makes {len(sequence)} symbols of {text}"
+        720, 70 + 55 * (len(pairs) + 1), f"Re-Pair makes {len(sequence)} symbols of {text}"
     )
     symbols = list(text)
     for step in range(len(pairs) + 1):

@@ -21,6 +21,7 @@ COMMANDS = "commands.md"
 # Usages, which are fenced already; or examples, which are lines of prose to cyclopts.
 EXAMPLES = re.compile(r"(?s:```console.*?```)|^((?:laconic|torchrun) .*\n\n?)+", re.MULTILINE)
 PART = re.compile(r"^<!-- README: (.+) -->$", re.MULTILINE)
+MARK = re.compile(r"^ *<!--.*-->\n", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -55,7 +56,9 @@ def commands() -> str:
 
 def readme(title: str) -> str:
     """Return what README says under a heading; KeyError if there is none."""
-    sections = re.split(r"^## (.+)\n", (ROOT / "README.md").read_text("utf-8"), flags=re.MULTILINE)
+    # Marks of what is generated would end a list here, unlike in the repository.
+    text = MARK.sub("", (ROOT / "README.md").read_text("utf-8"))
+    sections = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     return dict(zip(sections[1::2], sections[2::2], strict=True))[title].strip()
 
 

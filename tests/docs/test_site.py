@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import opened
+from pages import CELLS, opened
 
 from .blocks import ROOT
 
@@ -71,6 +71,10 @@ def test_pages_have_what_is_not_in_their_files(site: Path) -> None:
     start = "".join(Loaded(site / "index.html").words)
     assert "Short documents." in start, "README's parts are put in"
     assert "documents/s on one H200" in start
+    listed = re.findall(
+        r"<li>\s*(?:<p>)?<strong>(.+?)</strong>", (site / "index.html").read_text("utf-8")
+    )
+    assert {"Short documents.", "To archive."} <= set(listed), "no item ends in the midst of a list"
     commands = "".join(Loaded(site / "commands.html").words)
     assert "--grammar-dropout" in commands
     reference = (site / "api/grammars.html").read_text("utf-8")
@@ -87,9 +91,7 @@ def test_in_a_browser(browser: Any, site: Path, page: str, width: int) -> None:
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     missing = "return [...document.images].filter(each => !each.naturalWidth).map(each => each.src)"
     assert browser.execute_script(missing) == []
-    # Search needs a server: under file:// browsers let no script read other files.
-    said = [line["message"] for line in browser.get_log("browser")]
-    assert [each for each in said if "file:///" not in each] == []
+    assert browser.get_log("browser") == []
     messages = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
     asked = {
         message["params"]["request"]["url"]
@@ -97,3 +99,35 @@ def test_in_a_browser(browser: Any, site: Path, page: str, width: int) -> None:
         if message["method"] == "Network.requestWillBeSent"
     }
     assert all(url.startswith(("file:", "data:", "blob:", "chrome")) for url in asked), asked
+
+
+@pytest.mark.browser
+def test_search_needs_no_server(browser: Any, site: Path) -> None:
+    wait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait(browser, 60)
+    opened(browser, (site / "index.html").as_uri(), 1280)
+    field = browser.find_element("css selector", ".md-search__input")
+    field.click()
+    field.send_keys("rulebook")
+    found = ".md-search-result__item"
+    assert wait.until(
+        lambda _: any("share" in each for each in browser.execute_script(CELLS, found))
+    )
+    assert browser.get_log("browser") == []
+
+
+_CUT = """
+const box = document.documentElement.getBoundingClientRect();
+return [...document.querySelectorAll("text")].filter(each => {
+  const at = each.getBoundingClientRect();
+  return at.left < box.left - 1 || at.right > box.right + 1 || at.bottom > box.bottom + 1;
+}).map(each => each.textContent);
+"""
+
+
+@pytest.mark.browser
+def test_no_word_of_a_picture_is_cut(browser: Any) -> None:
+    pictures = sorted((ROOT / "docs").glob("*.svg"))
+    assert len(pictures) > 8
+    for picture in pictures:
+        opened(browser, picture.as_uri(), 1280)
+        assert browser.execute_script(_CUT) == [], picture.name
