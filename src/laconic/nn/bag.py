@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from laconic.batching import Bag
 from laconic.errors import InputError
 from laconic.nn.config import ModelError
-from laconic.nn.weighted_sums import weighted_sums
+from laconic.nn.weighted_sums import sums_of, weighted_sums
 
 
 class NgramBag(nn.Module):
@@ -30,6 +30,9 @@ class NgramBag(nn.Module):
     # The weights of a document have norm 1, so that what is learned must be large: a factor lets
     # the optimizer get there in steps that suit the other parameters.
     scale = 10.0
+
+    kernels = True
+    """Whether kernels of our own add up, where they can."""
 
     places: Tensor
     """int32 [columns]: the row of each column, from 1; 0 is that of columns that have none."""
@@ -75,7 +78,8 @@ class NgramBag(nn.Module):
         """Return float [documents, outputs]."""
         rows = self.rows(bag)
         weights = self.dropout(self.weights(bag, rows, documents))
-        sums = weighted_sums(self.table, rows, weights, bag.documents, documents)
+        given = rows, weights, bag.documents, documents
+        sums = weighted_sums(self.table, *given, by_kernels=self.kernels)
         return self.bias + self.scale * sums
 
     def rows(self, bag: Bag) -> Tensor:
@@ -97,7 +101,7 @@ class NgramBag(nn.Module):
         known = (1 + counts.log() if self.logarithmic else counts) * self.idf.index_select(0, rows)
         known = known.masked_fill(bag.counts == 0, 0)
         owners = bag.documents + documents * (bag.buckets >= self.first_shared)
-        squares = known.new_zeros(2 * documents).index_add(0, owners, known.square())
+        squares = sums_of(known.square(), owners, 2 * documents, self.kernels)
         norms = squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
         shares = known / norms.index_select(0, owners)
         return shares.to(self.table.dtype)

@@ -47,6 +47,12 @@ class Gradients:
             self.chunks = kernels.Chunks(self.parameters, [start // 4 for start in starts])
 
     @property
+    def by_address(self) -> dict[int, Tensor]:
+        """Those of each parameter, by where that is."""
+        pairs = zip(self.parameters, self._views, strict=True)
+        return {parameter.data_ptr(): gradient for parameter, gradient in pairs}
+
+    @property
     def array(self) -> Tensor:
         """All of them, float32 [n], with what lies between; for parameters of float32."""
         return self._buffer.view(torch.float32)
@@ -68,7 +74,7 @@ class Gradients:
         self.clean = True
 
     def add(self, found: Sequence[Tensor | None]) -> None:
-        """Add what torch.autograd.grad returned, None where a parameter was not used."""
+        """Add what torch.autograd.grad returned, None where there is nothing to add."""
         self.clean = False
         if self.chunks is not None:
             self.chunks.add(found, self.array)

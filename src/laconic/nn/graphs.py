@@ -28,9 +28,11 @@ from laconic.nn.static_batches import (
     empty_batch,
     entries_of,
     fits,
+    longer_in,
     make_room,
     padded_length,
 )
+from laconic.nn.weighted_sums import gradients_added_to
 
 _MOST_GRAPHS = 256
 _INFERENCE = 0.5  # of the memory of training, at most
@@ -74,7 +76,9 @@ def captured_training(
         return mean.detach(), torch.autograd.grad(mean, into.parameters, allow_unused=True)
 
     def body(batch: Batch) -> Tensor:
-        mean, found = run(batch)
+        # Not while libraries warm up: what an earlier piece of a step has found may be there.
+        with gradients_added_to(into.by_address):
+            mean, found = run(batch)
         into.add(found)
         return mean
 
@@ -232,7 +236,8 @@ class Captured:
         graph = self._graphs.pop(key, None)
         sizes = [end - begin for begin, end in pairwise(batch.level_offsets)]
         if graph is None or not fits(sizes, graph.room) or not fits(entries, graph.entries):
-            room = make_room(sizes, graph.room if graph else ())
+            before, longer = graph.room if graph else (), longer_in(batch, key[0][1])
+            room = make_room(sizes, before, longer)
             graph = self._capture(batch, key[0], room, graph.entries if graph else entries)
         self._graphs[key] = graph  # again as the one used last
         if len(self._graphs) > _MOST_GRAPHS:

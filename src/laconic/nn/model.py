@@ -116,6 +116,9 @@ class GrammarModel(nn.Module, ModelHubMixin):
         Their sum is what the model says.
         """
         reads = self.config.reads_sequences
+        for counts in (self.bag, self.local):
+            if counts is not None:
+                counts.kernels = self.kernels
         said = [self.read(self.inputs(batch, states), batch)] if reads else []
         return said if self.bag is None else [*said, self._counted(batch)]
 

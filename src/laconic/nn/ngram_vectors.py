@@ -34,6 +34,9 @@ class NgramVectors(nn.Module):
     torch.Size([2, 3, 5])
     """
 
+    kernels = True
+    """Whether kernels of our own add up, where they can."""
+
     rows_of: Tensor | None
     """int32 [buckets]: the row of each bucket, from 1; 0 is that of buckets that have none."""
 
@@ -88,7 +91,7 @@ class NgramVectors(nn.Module):
             rows = self.rows_of.index_select(0, rows).long()
             known = known & (rows > 0)
         weights = self.dropout(known.to(self.table.dtype))
-        return weighted_sums(self.table, rows, weights, into, count)
+        return weighted_sums(self.table, rows, weights, into, count, self.kernels)
 
 
 def _check_rows(vectors: NgramVectors, _: object) -> None:

@@ -16,6 +16,7 @@ from laconic.batching import Bag, Batch, NgramsInPlace
 from laconic.nn.kernels import batches as kernels
 
 _ROOM = 32  # nodes that a level has room for at least, and to a multiple of which it is rounded
+_SPARE = 9 / 8  # of what a batch has, that there is room for: as long ones have more or less
 _MORE_LEVELS = 2  # that there is room for: how deep the deepest document is varies
 
 
@@ -36,12 +37,23 @@ def fits(sizes: Sequence[int], room: Sequence[int]) -> bool:
     return len(sizes) <= len(room) and all(map(int.__le__, sizes, room))
 
 
-def make_room(sizes: Sequence[int], before: Sequence[int]) -> list[int]:
-    """Return room for levels of these sizes, an eighth more of each, and for two more levels."""
-    wanted = [(size + size // 8) // _ROOM * _ROOM + _ROOM for size in sizes]
+def make_room(sizes: Sequence[int], before: Sequence[int], longer: float = 1.0) -> list[int]:
+    """Return room for levels of these sizes, an eighth more of each, and for two more levels.
+
+    And for as much more as sequences can be `longer` than those of the batch they are from.
+    """
+    wanted = [int(size * longer * _SPARE) // _ROOM * _ROOM + _ROOM for size in sizes]
     if wanted and len(wanted) >= len(before):
         wanted += [_ROOM] * _MORE_LEVELS
     return [max(pair) for pair in zip_longest(wanted, before, fillvalue=0)]
+
+
+def longer_in(batch: Batch, length: int) -> float:
+    """Return how many times as long as those of a batch sequences of some length are.
+
+    A graph is for all batches whose lengths are padded to the same: the first one may be short.
+    """
+    return length / batch.symbols.shape[1]
 
 
 def entries_of(batch: Batch) -> list[int]:
@@ -56,10 +68,11 @@ def empty_batch(
 ) -> Batch:
     """Return an empty batch with that room: no sequence needs the nodes that it has.
 
-    There is room for a quarter more n-grams than the batch has, and for `least`.
+    There is room for an eighth more n-grams than such a batch of the shape's length would have, and
+    for `least`.
     """
-    nodes = sum(room)
-    wanted = [padded_length(each * 5 // 4 + 1, 8) for each in entries_of(batch)]
+    nodes, longer = sum(room), longer_in(batch, shape[1])
+    wanted = [padded_length(int(each * longer * _SPARE) + 1, 8) for each in entries_of(batch)]
     sizes = list(map(max, wanted, least))
     return replace(
         batch,

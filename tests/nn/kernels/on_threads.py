@@ -8,13 +8,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from laconic.nn.kernels import cuda
 
 SHIM = Path(__file__).with_name("cuda_on_threads.hpp")
 
 
 class OnThreads:
-    """Stands in for cuda.Module."""
+    """Stands in for cuda.Module, and for cuda.Kernels, which have one for each device."""
 
     def __init__(self, folder: Path, source: Path, **defines: int) -> None:
         text = source.read_text("utf-8")
@@ -27,6 +29,13 @@ class OnThreads:
         command = ["c++", "-std=c++20", "-O1", "-shared", "-fPIC", "-pthread", "-w"]
         subprocess.run([*command, code, "-o", made], check=True)
         self._library = ctypes.CDLL(str(made))
+
+    def obstacle(self, device: torch.device) -> None:
+        """Return that there is none."""
+
+    def on(self, device: torch.device) -> OnThreads:
+        """Return the kernels of any device."""
+        return self
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, *arguments: Any) -> None:
         """Run a kernel, block after block."""

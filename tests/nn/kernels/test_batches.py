@@ -93,10 +93,9 @@ KINDS = ["plain", "letters", "bag", "in place", "many labels", "none", "rulebook
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 def test_the_kernel_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = OnThreads(tmp_path, kernels._SOURCE)
+    made = OnThreads(tmp_path, kernels.KERNELS.source)
     assert made.names == ["copy_batch"]
-    monkeypatch.setattr(kernels, "module", lambda device: made)
-    monkeypatch.setattr(kernels, "_is_gpu", lambda symbols: True)
+    monkeypatch.setattr(kernels, "KERNELS", made)
     monkeypatch.setattr(kernels, "_BLOCKS", 2)
     for kind in KINDS:
         check(kind, "cpu")
@@ -113,7 +112,7 @@ def test_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     every = examples("plain")
     static = large(every)
     assert "GPUs" in str(kernels.obstacle(static, every[0]))
-    monkeypatch.setattr(kernels, "_is_gpu", lambda symbols: True)
+    monkeypatch.setattr(kernels.KERNELS, "obstacle", lambda device: None)
     assert kernels.obstacle(static, every[0]) is None
     deep = replace(static, level_offsets=tuple(range(257)))
     assert "255 levels" in str(kernels.obstacle(deep, every[0]))
@@ -127,13 +126,9 @@ def test_a_machine_where_compiling_fails(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     source = tmp_path / "broken.cu"
     source.write_text("not C++ at all")
-    monkeypatch.setattr(kernels, "_SOURCE", source)
-    for cached in (kernels._obstacle, kernels.module):
-        cached.cache_clear()
+    monkeypatch.setattr(kernels, "KERNELS", cuda.Kernels(source))
     every = [each.to("cuda") for each in examples("plain")]
     assert kernels.obstacle(large(every), every[0])
     copy_in(large(every), every[0])
     with pytest.raises(cuda.CudaError, match="NVRTC: "):
-        kernels.module(0)
-    for cached in (kernels._obstacle, kernels.module):
-        cached.cache_clear()
+        kernels.KERNELS.on(every[0].symbols.device)

@@ -92,11 +92,9 @@ def check(kind: Any, clip: float, device: str, changes: dict[str, Any], count: i
 def on_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("c++") is None:
         pytest.skip("needs a C++ compiler")
-    kernels = OnThreads(tmp_path, optimizer._SOURCE)
+    kernels = OnThreads(tmp_path, optimizer.KERNELS.source)
     assert len(kernels.names) == 3
-    monkeypatch.setattr(optimizer, "module", lambda device: kernels)
-    monkeypatch.setattr(optimizer, "_is_gpu", lambda device: True)
-    monkeypatch.setattr(optimizer, "_obstacle", lambda device: None)
+    monkeypatch.setattr(optimizer, "KERNELS", kernels)
     monkeypatch.setattr(optimizer, "_BLOCKS", 2)
 
 
@@ -149,13 +147,10 @@ def test_a_machine_where_compiling_fails(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     source = tmp_path / "broken.cu"
     source.write_text("not C++ at all")
-    monkeypatch.setattr(optimizer, "_SOURCE", source)
-    for cached in (optimizer._obstacle, optimizer.module):
-        cached.cache_clear()
+    monkeypatch.setattr(optimizer, "KERNELS", cuda.Kernels(source))
     weights = [nn.Parameter(torch.ones(3, device="cuda"))]
     assert "cannot be compiled: NVRTC: " in str(optimizer.obstacle(weights))
     assert Gradients(weights).chunks is None
-    with pytest.raises(cuda.CudaError, match="NVRTC: "):
-        optimizer.module(0)
-    for cached in (optimizer._obstacle, optimizer.module):
-        cached.cache_clear()
+    for _ in range(2):
+        with pytest.raises(cuda.CudaError, match="NVRTC: "):
+            optimizer.KERNELS.on(weights[0].device)

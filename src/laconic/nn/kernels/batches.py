@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from laconic.batching import Batch
-from laconic.nn.kernels.cuda import CudaError, Module
+from laconic.nn.kernels.cuda import Kernels
 
-_SOURCE = Path(__file__).with_name("batches.cu")
+KERNELS = Kernels(Path(__file__).with_name("batches.cu"))
 _THREADS, _BLOCKS = 256, 1056
 _LEVELS = 255
 
@@ -20,10 +18,10 @@ _LEVELS = 255
 def obstacle(static: Batch, batch: Batch) -> str | None:
     """Return why the kernel cannot write a batch into a larger one, or None if it can."""
     if len(static.level_offsets) - 1 > _LEVELS:
-        return f"it is for {_LEVELS} levels at most"
+        return f"they are for {_LEVELS} levels at most"
     if not all(each is None or each.is_contiguous() for each in _arrays(batch)):
-        return "it is for arrays that are contiguous"
-    return None if _is_gpu(static.symbols) else "it is for GPUs of NVIDIA"
+        return "they are for arrays that are contiguous"
+    return KERNELS.obstacle(static.symbols.device)
 
 
 def copy_in(static: Batch, batch: Batch) -> None:
@@ -39,7 +37,7 @@ def copy_in(static: Batch, batch: Batch) -> None:
     before = [*batch.level_offsets, *[len(batch.children)] * levels][: levels + 1]
     begins = ((ctypes.c_int * (_LEVELS + 1))(*each) for each in (before, static.level_offsets))
     work = sum(each.numel() for each in rooms if each is not None)
-    module(static.symbols.get_device()).launch(
+    KERNELS.on(static.symbols.device).launch(
         "copy_batch",
         min(_BLOCKS, -(-work // _THREADS)),
         _THREADS,
@@ -73,23 +71,3 @@ def _pointers(arrays: list[Tensor | None]) -> ctypes.Array[ctypes.c_void_p]:
 
 def _length(array: Tensor | None) -> int:
     return 0 if array is None else len(array)
-
-
-def _is_gpu(symbols: Tensor) -> bool:
-    return symbols.is_cuda and not torch.version.hip and not _obstacle(symbols.get_device())
-
-
-@cache
-def _obstacle(device: int) -> str | None:
-    try:
-        module(device)
-    except CudaError as error:
-        return f"it cannot be compiled: {str(error).splitlines()[0]}"
-    return None
-
-
-@cache
-def module(device: int) -> Module:
-    """Return the kernel, compiled if need be; raises CudaError."""
-    with torch.cuda.device(device):
-        return Module({}, _SOURCE)

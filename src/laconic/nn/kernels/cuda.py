@@ -49,12 +49,61 @@ class CudaError(RuntimeError):
 
 
 def missing(device: torch.device) -> str | None:
-    """Return what keeps kernels, in one sentence, from a device, or None."""
-    if device.type != "cuda" or torch.version.hip:
-        return "they are for GPUs of NVIDIA"
+    """Return what keeps kernels that round products, in one sentence, from a device, or None."""
+    if why := _not_ours(device):
+        return why
     if not torch.backends.cudnn.allow_tf32:
         return "they round products, which torch.backends.cudnn.allow_tf32 = False forbids"
     return None
+
+
+def too_old(device: int, needed: tuple[int, int]) -> str | None:
+    """Return that a GPU has not the compute capability that kernels need, or None."""
+    if (has := torch.cuda.get_device_capability(device)) >= needed:
+        return None
+    return "they need compute capability {}.{}, and this GPU has {}.{}".format(*needed, *has)
+
+
+def _not_ours(device: torch.device) -> str | None:
+    other = device.type != "cuda" or torch.version.hip
+    return "they are for GPUs of NVIDIA" if other else None
+
+
+def cannot_compile(error: CudaError) -> str:
+    """Return what is told of an error of the compiler."""
+    return f"they cannot be compiled: {str(error).splitlines()[0]}"
+
+
+class Kernels:
+    """The kernels of one source, for any GPU of NVIDIA; compiled for each when it is first used."""
+
+    def __init__(self, source: Path) -> None:
+        self.source = source
+        self._on: dict[int, Module | CudaError] = {}
+
+    def obstacle(self, device: torch.device) -> str | None:
+        """Return why they cannot run on a device, in one sentence, or None if they can."""
+        if why := _not_ours(device):
+            return why
+        try:
+            self.on(device)
+        except CudaError as error:
+            return cannot_compile(error)
+        return None
+
+    def on(self, device: torch.device) -> Module:
+        """Return them for a device; raises CudaError, each time if once."""
+        index = torch.cuda.current_device() if device.index is None else device.index
+        if index not in self._on:
+            with torch.cuda.device(index):
+                try:
+                    self._on[index] = Module({}, self.source)
+                except CudaError as error:
+                    self._on[index] = error
+        found = self._on[index]
+        if isinstance(found, CudaError):
+            raise found
+        return found
 
 
 class Module:

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from laconic.nn.kernels.cells import DualGRUCell, FusedCell, GRCCell, Kept, Weights
-from laconic.nn.kernels.cuda import CudaError, Module, missing
+from laconic.nn.kernels.cuda import CudaError, Module, cannot_compile, missing, too_old
 from laconic.nn.kernels.recurrent import product
 
 LARGEST = 256  # size of a state
@@ -69,13 +69,12 @@ def obstacle(cell: FusedCell, leaves: Tensor, children: Tensor) -> str | None:
 
 @cache
 def _obstacle(device: int, name: str, size: int) -> str | None:
-    if (has := torch.cuda.get_device_capability(device)) < _CAPABILITY:
-        needed = ".".join(map(str, _CAPABILITY))
-        return f"they need compute capability {needed}, and this GPU has {has[0]}.{has[1]}"
+    if why := too_old(device, _CAPABILITY):
+        return why
     try:
         _layout(device, name, size)
     except CudaError as error:
-        return f"they cannot be compiled: {str(error).splitlines()[0]}"
+        return cannot_compile(error)
     return None
 
 

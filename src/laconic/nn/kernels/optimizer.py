@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 
-from laconic.nn.kernels.cuda import CudaError, Module
+from laconic.nn.kernels.cuda import Kernels
 
-_SOURCE = Path(__file__).with_name("optimizer.cu")
+KERNELS = Kernels(Path(__file__).with_name("optimizer.cu"))
 _CHUNK, _THREADS = 2048, 256  # of which a chunk has 8 numbers each
 _SOURCES = 128  # gradients that one launch adds
 _BLOCKS = 1056
@@ -28,9 +27,9 @@ def obstacle(parameters: Sequence[nn.Parameter]) -> str | None:
     if any(p.dtype != torch.float32 or not p.is_contiguous() for p in parameters):
         return "they are for float32 that is contiguous"
     devices = {p.device for p in parameters}
-    if len(devices) != 1 or not _is_gpu(devices.pop()):
-        return "they are for one GPU of NVIDIA"
-    return _obstacle(parameters[0].get_device())
+    if len(devices) != 1:
+        return "they are for parameters on one device"
+    return KERNELS.obstacle(devices.pop())
 
 
 def obstacle_to_adam(optimizer: Optimizer, parameters: Sequence[nn.Parameter]) -> str | None:
@@ -56,7 +55,7 @@ class Chunks:
         device = parameters[0].device
         self.count, self.blocks = len(rows), max(1, min(len(rows), _BLOCKS))
         self.table = torch.tensor(rows, dtype=torch.int64).reshape(-1, 4).to(device)
-        self.kernels = module(self.table.get_device())
+        self.kernels = KERNELS.on(device)
 
     def add(self, found: Sequence[Tensor | None], gradients: Tensor) -> None:
         """Add the gradients of all parameters, where there are any, to those in the array."""
@@ -142,23 +141,3 @@ class FusedAdam:
             rows.append([each.data_ptr() for each in (parameter, *kept)])
         self._states = [self._optimizer.state[parameter] for parameter in self._parameters]
         self._pointers = torch.tensor(rows, dtype=torch.int64).to(self._gradients.device)
-
-
-def _is_gpu(device: torch.device) -> bool:
-    return device.type == "cuda" and not torch.version.hip
-
-
-@cache
-def _obstacle(device: int) -> str | None:
-    try:
-        module(device)
-    except CudaError as error:
-        return f"they cannot be compiled: {str(error).splitlines()[0]}"
-    return None
-
-
-@cache
-def module(device: int) -> Module:
-    """Return the kernels, compiled if need be; raises CudaError."""
-    with torch.cuda.device(device):
-        return Module({}, _SOURCE)

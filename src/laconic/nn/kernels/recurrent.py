@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from laconic.nn.kernels.cuda import CudaError, Module, missing
+from laconic.nn.kernels.cuda import CudaError, Module, cannot_compile, missing, too_old
 
 WIDEST = 256
 _PTX, _SOURCE = (Path(__file__).with_name(f"{name}.cu") for name in ("ptx", "recurrent"))
@@ -62,13 +62,12 @@ def obstacle(device: torch.device, documents: int, ways: int, width: int, gru: b
 
 @cache
 def _obstacle(device: int, width: int, clusters: int, gru: bool) -> str | None:
-    if (has := torch.cuda.get_device_capability(device)) < _CAPABILITY:
-        needed = ".".join(map(str, _CAPABILITY))
-        return f"they need compute capability {needed}, and this GPU has {has[0]}.{has[1]}"
+    if why := too_old(device, _CAPABILITY):
+        return why
     try:
         _Layout(device, width, clusters, gru)
     except CudaError as error:
-        return f"they cannot be compiled: {str(error).splitlines()[0]}"
+        return cannot_compile(error)
     return None
 
 
