@@ -96,7 +96,6 @@ def test_numbers_of_two_runs_stand_side_by_side() -> None:
     document = Document(page([facts(), facts("none", 0.8976)]))
     assert document.headings == [
         "Summary",
-        "By setting",
         "Training",
         "What it gets right and wrong",
         "Corpus",
@@ -131,10 +130,10 @@ def test_numbers_of_two_runs_stand_side_by_side() -> None:
 def test_best_values_stand_out() -> None:
     text = page([facts(), facts("none", 0.8976)])
     assert '<td class="best">91.2 %</td>' in text
-    summary, by_setting = text.split('id="by-setting"')
-    assert summary.count('class="best"') == 1  # the other columns are ties
-    assert by_setting.count('class="best"') == 1  # by codec, in which the runs differ
+    assert text.count('class="best"') == 1  # the other columns are ties
     assert "<td>89.8 %</td>" in text
+    _, by_setting = page([facts(), facts("none", 0.8976)], by="codec").split('id="by-setting"')
+    assert by_setting.count('class="best"') == 1  # by codec, in which the runs differ
     assert '<td class="best">' not in page([facts()])
 
 
@@ -143,7 +142,9 @@ def test_a_single_run_has_tiles_and_its_confusion() -> None:
     assert "read by cuDNN, not our kernels: they are <off>" in document.text
     assert "largest class: 50.0 %" in document.text
     assert "Expected calibration error: 3.2 %" in document.text
-    assert document.table("", *_NAMES) == [
+    assert "Summary" not in document.headings, "the tiles have said it"
+    assert "Scores are of documents held out" in document.text
+    assert document.table("true ↓ predicted →", *_NAMES) == [
         [_NAMES[0], "91", "6", "3"],
         [_NAMES[1], "4", "55", "1"],
         [_NAMES[2], "0", "2", "38"],
@@ -190,10 +191,11 @@ def test_every_reported_metric_says_what_it_means() -> None:
 def test_memory_that_a_gpu_reserved_stands_beside_what_was_allocated() -> None:
     run = facts()
     lines = [{**line, "reserved_memory_mb": 2048.0} for line in run.metrics]
-    document = Document(page([replace(run, metrics=lines)]))
-    heads = ["run", "codec", "composer", "accuracy", "macro-F1", "MCC"]
+    run = replace(run, metrics=lines)
+    heads = ["run", "accuracy", "macro-F1", "MCC"]
     heads += ["time", "documents/s", "peak memory", "reserved", "sequence"]
-    assert document.table(*heads)[0][-3:] == ["404 MB", "2.0 GB", "400"]
+    assert Document(page([run, run])).table(*heads)[0][-3:] == ["404 MB", "2.0 GB", "400"]
+    document = Document(page([run]))
     assert "2.0 GB reserved" in document.text
     assert "nvidia-smi" in document.text
 
@@ -215,17 +217,55 @@ def test_parts_of_automatic_training() -> None:
     document = Document(page([replace(run, metrics=[*run.metrics[:-1], last])]))
     rows = document.table("view", "share")
     assert [row[:4] for row in rows] == [
-        ["counting", "75.0 %", "", "75.0 %"],
-        ["reading", "25.0 %", "", "75.0 %"],
+        ["counting n-grams of <1–5> letters, from 600 documents", "75.0 %", "", "75.0 %"],
+        ["reading the preset fast, 3 epochs", "25.0 %", "", "75.0 %"],
         ["blend", "–", "", "91.2 %"],
     ]
-    assert [row[-2] for row in rows] == ["0.210", "0.400", "0.200"]
-    assert rows[0][-1] == "n-grams of <1–5> letters, from 600 documents"
-    assert rows[1][-1] == "the preset fast, 3 epochs"
+    assert [row[-1] for row in rows] == ["0.210", "0.400", "0.200"]
+    assert "codec repair · composer grc · " in document.text
+    assert " · counts n-grams of <1–5> letters" in document.text
     assert document.table("features", "loss, held out")[1] == ["n-grams of 1–7 letters", "0.2500"]
     # Time and memory are of all of it, not only of the epochs that read.
     assert "8 min 20 s" in document.text
     assert "999 MB" in document.text
+
+
+def test_automatic_training_that_only_counts_has_no_composer() -> None:
+    run, why = facts(), "left out: 231 documents a second are too few"
+    auto = {
+        "counting": {"features": "n-grams of 1–5 letters", "valid": {"accuracy": 0.75}},
+        "reading": {"why": why},
+    }
+    last = {"done": True, "best_epoch": 0, "auto": auto}
+    counted = replace(
+        run, config=run.config | {"model": "auto", "sequence_model": "lstm"}, metrics=[last]
+    )
+    document = Document(page([counted]))
+    assert "grc" not in document.text.split("Settings")[0]
+    assert "lstm" not in document.text.split("Settings")[0]
+    assert "codec repair · counts n-grams of 1–5 letters" in document.text
+    assert document.table("view") == [["counting n-grams of 1–5 letters", "75.0 %", "–", "–"]]
+    assert f"Reading was {why}." in document.text
+    # Beside a run with epochs, it has no curve, and so no colour.
+    text = page([counted, facts("read")])
+    assert re.findall(r'<li><i style="[^"]+"></i><span>([^<]+)', text) == ["read"]
+
+
+def test_the_lead_names_the_column_of_labels() -> None:
+    run = facts()
+    named = {**run.about, "corpus": {**run.about["corpus"], "label": "stars"}}
+    lead = "Classification into 3 classes"
+    assert (
+        f"{lead} (column stars) · 1,000 documents"
+        in Document(page([replace(run, about=named)])).text
+    )
+    assert f"{lead} · 1,000 documents" in Document(page([run])).text
+
+
+def test_accuracy_is_drawn_in_percent() -> None:
+    text = page([facts()])
+    drawn = text[text.index('aria-label="Accuracy on') :].partition("</svg>")[0]
+    assert re.findall(r">(\d+ %)</text>", drawn)
 
 
 def _grid() -> list[RunFacts]:
@@ -266,8 +306,8 @@ def test_regression_several_labels_and_one_epoch() -> None:
     line = {"epoch": 1, "train_loss": 0.5, "valid_loss": 0.4, "valid": {"r2": 0.731}, "seconds": 1}
     scores = {"mae": 0.4123, "rmse": 0.61, "r2": 0.731, "spearman": None, "loss": 0.4}
     number = RunFacts("stars", {}, {"task": "regression"}, [line], scores)
-    document = Document(page([number]))
-    assert document.table("run")[0] == ["stars", "–", "–", "0.412", "0.610", "0.731", "1.0 s"]
+    document = Document(page([number, number]))
+    assert document.table("run")[0] == ["stars", "0.412", "0.610", "0.731", "1.0 s"]
     assert "R² on held-out documents" in document.text
     assert "Prediction of a number" in document.text
     assert "Spearman" not in document.text
@@ -284,14 +324,12 @@ def test_regression_several_labels_and_one_epoch() -> None:
     )
     document = Document(page([several]))
     assert "Choice among 2 labels" in document.text
-    assert document.table("run", "codec", "composer", "exact matches", "micro-F1")[0][3:5] == [
-        "25.0 %",
-        "0.654",
-    ]
+    twice = Document(page([several, several])).table("run", "exact matches", "micro-F1")
+    assert twice[0][1:3] == ["25.0 %", "0.654"]
     assert document.table("class", "F1") == [["a", "0.750"], ["b", "0.250"]]
     # Different tasks in one report: a dash where a score does not apply.
     both = Document(page([number, several])).table("run")
-    assert [row[3] for row in both] == ["–", "25.0 %"]
+    assert [row[2] for row in both] == ["–", "25.0 %"]
 
 
 def test_a_run_of_which_nothing_is_known() -> None:
@@ -450,8 +488,8 @@ def test_facts_of_a_real_run(tmp_path: Path) -> None:
     document = Document((run.folder / "report.html").read_text("utf-8"))
     accuracy = run.metrics()[-1]["valid"]["accuracy"]
     assert known.score("accuracy") == accuracy
-    row = document.table("run", "codec", "composer", "accuracy")[0]
-    assert row[:4] == ["tiny", "repair", "grc", f"{100 * accuracy:.1f} %"]
+    assert document.table("run", "accuracy")[0][:2] == ["tiny", f"{100 * accuracy:.1f} %"]
+    assert "codec repair · composer grc · sequence model lstm" in document.text
     rows = [row for table in document.tables for row in table]
     assert ["documents", "40", "40"] in rows
     assert ["width", "16", "16"] in rows
@@ -468,12 +506,13 @@ def test_in_a_browser(browser: Any, tmp_path: Path, width: int, count: int) -> N
     write_report(tmp_path / "report.html", runs)
     opened(browser, (tmp_path / "report.html").as_uri(), width)
 
-    accuracies = browser.execute_script(CELLS, ".summary tbody td:nth-child(4)")
-    assert accuracies == ["91.2 %", "89.8 %"][:count]
+    if count == 2:
+        accuracies = browser.execute_script(CELLS, ".summary tbody td:nth-child(4)")
+        assert accuracies == ["91.2 %", "89.8 %"]
     matrix = ["91", "6", "3", "4", "55", "1", "0", "2", "38"]
     assert browser.execute_script(CELLS, ".confusion tbody td") == matrix * count
     heads = browser.execute_script(CELLS, ".confusion thead th")
-    assert [each for each in heads if each] == _NAMES * count
+    assert [each for each in heads if "predicted" not in each] == _NAMES * count
     if count == 1:
         tiles = browser.execute_script(CELLS, ".tiles dd")
         assert tiles[0].split("\n") == ["91.2 %", "largest class: 50.0 %"]

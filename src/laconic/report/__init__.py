@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from laconic.errors import InputError
 from laconic.files import check_output, write_text
 from laconic.report.facts import RunFacts
+from laconic.report.numbers import letters_of
 from laconic.show import how_many
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
     evaluated = [line["valid"] for line in metrics if line.get("valid")]
     about = dict(run.about)
     about["task"], about["classes"] = run.task.name, list(run.task.classes)
-    about["codec"], about["alphabet"] = run.codec.name, str(run.alphabet)
+    about["codec"], about["alphabet"] = run.codec.name, letters_of(run.alphabet)
     if (book := run.rulebook) is not None:
         about["rulebook"] = f"{how_many(len(book), 'rule')}, {book.crossing}"
     return RunFacts(

@@ -15,6 +15,7 @@ from laconic.report.tables import Column, columns_of, name, table
 
 _ABOUT = ("codec", "alphabet", "rulebook")  # what documents were made with: settings, to a reader
 _MOST = 40  # settings
+_FEWEST = 3  # runs: of two, the tables of scores and of settings say all of it
 
 
 def comparison(runs: Sequence[RunFacts], by: str | None = None) -> Html:
@@ -28,7 +29,7 @@ def comparison(runs: Sequence[RunFacts], by: str | None = None) -> Html:
         meant = f" (did you mean {near[0]}?)" if near else ""
         there = ", ".join(different) or "none: they are alike"
         raise InputError(f"the runs do not differ in {by!r}{meant}; they differ in: {there}")
-    if len(runs) < 2 or not different:
+    if not different or (len(runs) < _FEWEST and by is None):
         return Html()
     names = sorted(different, key=lambda each: each != by)
     told = [

@@ -86,16 +86,27 @@ class RunFacts:
         return str(mapping(codec).get("name", "") if isinstance(codec, Mapping) else codec or "")
 
     @property
+    def auto(self) -> Mapping[str, Any]:
+        """What automatic training found out; empty where settings said what to train."""
+        return mapping(self.metrics[-1].get("auto")) if self.metrics else {}
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether n-grams are counted, and no sequence is read."""
+        if self.auto:  # the settings are of what would have read
+            return not real(mapping(self.auto.get("reading")).get("share"))
+        return self.config.get("model") == "ngram"
+
+    @property
     def composer(self) -> str:
         """The composer's name; an empty text where there is nothing to compose."""
-        unread = self.codec == "none" or self.config.get("model") == "ngram"
+        unread = self.codec == "none" or self.counts_only
         return "" if unread else str(self.config.get("composer") or "")
 
     @property
     def sequence_model(self) -> str:
-        """The sequence model's name; an empty text where n-grams are all that is read."""
-        counts_only = self.config.get("model") == "ngram"
-        return "" if counts_only else str(self.config.get("sequence_model") or "")
+        """The sequence model's name; an empty text where no sequence is read."""
+        return "" if self.counts_only else str(self.config.get("sequence_model") or "")
 
     @property
     def read_by(self) -> str:
@@ -105,12 +116,14 @@ class RunFacts:
         return known[-1] if known else ""
 
     @property
-    def ngrams(self) -> str:
-        """The lengths of n-grams that are counted; an empty text where none are."""
+    def counted(self) -> str:
+        """What is counted; an empty text where nothing is."""
+        if features := mapping(self.auto.get("counting")).get("features"):
+            return str(features)
         longest = real(self.config.get("ngrams"))
         if self.config.get("model") not in ("ngram", "both") or longest is None:
             return ""
-        return f"1–{longest:g}"
+        return f"n-grams of 1–{longest:g} letters"
 
     @property
     def classes(self) -> list[str]:

@@ -22,11 +22,12 @@ with needs("a report", "report"):
     from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 ACCENT, INK, FAINT = "#0f766e", "#374151", "#e5e7eb"
-COLOURS = (ACCENT, "#94a3b8", "#c2703d", "#6d5bd0", "#a3a635", "#b8457f", "#3b82c4", "#78716c")
+# Each is easy to see on white, and the first ones are told apart by nearly every eye.
+COLOURS = (ACCENT, "#c2611f", "#6d5bd0", "#b8457f", "#2f78bd", "#7c7f1e", "#64748b", "#78716c")
 _MOST_POINTS = 2400  # of a figure's curves together: more cannot be seen, and would fill the file
 _MOST_DOTS = 100
 _MOST_PIXELS = 200  # of a side of a heat map
@@ -63,8 +64,8 @@ class Curve(NamedTuple):
     kept: float | None = None  # an epoch to ring
 
 
-def curves(name: str, label: str, lines: Sequence[Curve]) -> Html:
-    """Draw values over epochs; `name` is the file-wide prefix of the figure's ids."""
+def curves(name: str, label: str, lines: Sequence[Curve], share: bool = False) -> Html:
+    """Draw values over epochs, of a `share` in percent; the figure's ids begin with `name`."""
     with style():
         figure = Figure(figsize=(5, 3.2))
         axes = figure.subplots()
@@ -94,6 +95,8 @@ def curves(name: str, label: str, lines: Sequence[Curve]) -> Html:
         axes.set_xlim(first - pad, last + pad)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
         axes.set_xlabel("epoch")
+        if share:
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{round(100 * y, 6):g} %"))
         return svg(figure, name, label)
 
 

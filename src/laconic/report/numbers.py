@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from laconic.alphabet import Alphabet
 from laconic.tasks import Metric
 
 _NONE = "–"
@@ -73,6 +74,20 @@ def megabytes(value: float | None) -> str:
     if value is None:
         return _NONE
     return f"{value:,.0f} MB" if value < 1000 else f"{value / 1000:,.1f} GB"
+
+
+def letters_of(alphabet: Alphabet) -> str:
+    """Return what letters documents have, in words rather than as Python.
+
+    >>> letters_of(Alphabet.bytes()), letters_of(Alphabet.learn(["abba"]))
+    ('bytes', '3 characters')
+    >>> letters_of(Alphabet.dna()), letters_of(Alphabet.dna("letter", ignore_case=True))
+    ('dna', 'dna with a fifth letter')
+    """
+    if alphabet.name == "characters":
+        return f"{alphabet.size:,} characters"
+    fifth = alphabet.name == "dna" and alphabet.other is not None
+    return f"{alphabet.name} with a fifth letter" if fifth else alphabet.name
 
 
 def setting(value: object) -> str:

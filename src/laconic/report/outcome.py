@@ -23,6 +23,7 @@ _MOST_CLASSES = 500
 _MOST_CONFUSIONS = 10
 _MOST_RUNS = 8  # with figures of their own
 _FEW = 8  # classes whose scores are not folded
+_CORNER = element("small", "true ↓ predicted →")
 
 
 def outcomes(runs: Sequence[RunFacts]) -> Html:
@@ -81,7 +82,6 @@ def _confusion(k: int, run: RunFacts) -> Html:
                 element(
                     "td",
                     count(matrix[i, j]),
-                    class_="deep" if shares[i, j] > 0.85 else None,
                     style=f"--share:{shares[i, j]:.3f}",
                 )
                 for j in range(len(matrix))
@@ -91,7 +91,7 @@ def _confusion(k: int, run: RunFacts) -> Html:
     ]
     note = "Documents: one row for each true class, one column for each predicted class."
     kind = "confusion many" if len(matrix) > 4 else "confusion"
-    inner = table(["", *map(name, names)], rows, class_=kind)
+    inner = table([_CORNER, *map(name, names)], rows, class_=kind)
     return element("figure", title, inner, element("figcaption", note))
 
 

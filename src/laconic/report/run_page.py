@@ -14,9 +14,9 @@ from laconic.tasks import Metric
 
 def page(runs: Sequence[RunFacts], title: str | None = None, by: str | None = None) -> str:
     """Return the whole HTML document; `by` is the setting by which runs are compared first."""
-    heading = title or _title(runs)
+    heading, tiles = title or _title(runs), _tiles(runs)
     sections = {
-        "summary": ("Summary", tables.summary(runs)),
+        "summary": ("Summary", Html() if tiles else tables.summary(runs)),
         "by-setting": ("By setting", comparison.comparison(runs, by)),
         "views": ("Counting and reading", views.views(runs)),
         "curves": ("Training", _training(runs)),
@@ -31,7 +31,6 @@ def page(runs: Sequence[RunFacts], title: str | None = None, by: str | None = No
         for key, (name, content) in sections.items()
         if content
     ]
-    tiles = _tiles(runs)
     told = meanings.glossary(joined(tiles, *body), metrics_of(runs))
     if told:
         body.append(element("section", element("h2", "What the figures mean"), told, id="meanings"))
@@ -63,18 +62,22 @@ def _lead(runs: Sequence[RunFacts]) -> str:
         tables.listed("composer", [each.composer for each in runs]),
         tables.listed("sequence model", [each.sequence_model for each in runs]),
         tables.listed("read by", [each.read_by for each in runs]),
-        tables.listed("n-grams", [each.ngrams for each in runs]),
+        tables.listed("counts", [each.counted for each in runs]),
     ]
     return " · ".join(filter(None, facts))
 
 
 def _aim(runs: Sequence[RunFacts]) -> str:
     number, tasks = len(runs[0].classes), {run.task for run in runs}
+    labels = {mapping(run.about.get("corpus")).get("label") for run in runs}
+    label = labels.pop() if len(labels) == 1 else None
+    # What is usually called so says nothing.
+    column = f" (column {label})" if isinstance(label, str) and label not in ("", "label") else ""
     for task in tasks_of(runs) if len(tasks) == 1 else ():
         if not task.things:
-            return task.aim
+            return f"{task.aim}{column}"
         if number:
-            return f"{task.aim} {how_many(number, *task.things)}"
+            return f"{task.aim} {how_many(number, *task.things)}{column}"
     return ""
 
 
@@ -101,7 +104,8 @@ def _tiles(runs: Sequence[RunFacts]) -> Html:
         for name, value, note in tiles
         if value != "–"
     ]
-    return element("dl", *shown, class_="tiles") if shown else Html()
+    listed = element("dl", *shown, class_="tiles")
+    return joined(listed, tables.held_out(runs)) if shown else Html()
 
 
 def _beside(metric: Metric, run: RunFacts) -> str:
@@ -137,7 +141,7 @@ def _training(runs: Sequence[RunFacts]) -> Html:
         ]
         if any(curve.points for curve in scores):
             held = meanings.linked("held-out", "held-out documents")
-            drawn = figures.curves(metric.name.replace("_", "-"), name, scores)
+            drawn = figures.curves(metric.name.replace("_", "-"), name, scores, metric.share)
             panels[joined(meanings.of_metric(metric, begins=True), " on ", held)] = drawn
     if not panels:
         return Html()
@@ -145,11 +149,12 @@ def _training(runs: Sequence[RunFacts]) -> Html:
     titles = [run.title for run in runs] if len(runs) > 1 else ["held-out documents"]
     legend = [
         element("li", element("i", style=f"--colour:{colour}"), element("span", title))
-        for title, colour in zip(titles, colours, strict=True)
+        for run, title, colour in zip(runs, titles, colours, strict=True)
+        if run.epochs
     ]
     if any(curve.points for curve in losses[: len(runs)]):
         legend.append(element("li", element("i", class_="dashed"), "while training"))
-    if any(run.best_epoch is not None for run in runs):
+    if any(run.best_epoch for run in runs):
         legend.append(element("li", element("b"), "the epoch that was kept"))
     return element(
         "figure", element("div", *pair, class_="pair"), element("ul", *legend, class_="legend")

@@ -27,8 +27,8 @@ def listed(kind: str, names: Sequence[str]) -> str:
 
     >>> listed("codec", ["repair", "", "none", "repair"]), listed("codec", ["lzd"])
     ('codecs repair and none', 'codec lzd')
-    >>> listed("n-grams", ["1–10", "1–5"])
-    'n-grams 1–10 and 1–5'
+    >>> listed("counts", ["words", "letters"])
+    'counts words and letters'
     """
     different = list(dict.fromkeys(filter(None, names)))
     last = " and ".join(filter(None, [", ".join(different[:-1]), *different[-1:]]))
@@ -111,13 +111,21 @@ def columns_of(runs: Sequence[RunFacts]) -> list[Column]:
 
 
 def summary(runs: Sequence[RunFacts]) -> Html:
-    """Return a row per run; the best of each column stands out where there are several."""
+    """Return a row per run; the best of each column stands out where there are several.
+
+    Codec and composer have columns where runs differ in them: the page's lead tells the others.
+    """
     columns = columns_of(runs)
     best = {column.title: _best(column, runs) for column in columns}
+    made: dict[str, Callable[[RunFacts], str]] = {
+        "codec": lambda run: run.codec,
+        "composer": lambda run: run.composer,
+    }
+    made = {title: how for title, how in made.items() if len(set(map(how, runs))) > 1}
     rows = []
     for run in runs:
         row: list[str] = [name(run.title)]
-        row += [element("td", each or "–", class_="text") for each in (run.codec, run.composer)]
+        row += [element("td", how(run) or "–", class_="text") for how in made.values()]
         for column in columns:
             shown = column.shown(column.value(run))
             marked = "best" if shown == best[column.title] else None
@@ -125,13 +133,17 @@ def summary(runs: Sequence[RunFacts]) -> Html:
         rows.append(row)
     head = [
         "run",
-        *(element("th", each, scope="col", class_="text") for each in ("codec", "composer")),
+        *(element("th", each, scope="col", class_="text") for each in made),
         *(each.head for each in columns),
     ]
+    return joined(table(head, rows, class_="summary"), held_out(runs))
+
+
+def held_out(runs: Sequence[RunFacts]) -> Html:
+    """Return on which documents scores were measured, if there are any."""
     held = linked("held-out", "documents held out")
     note = element("p", "Scores are of ", held, " from training.", class_="note")
-    under = note if any(run.evaluation for run in runs) else Html()
-    return joined(table(head, rows, class_="summary"), under)
+    return note if any(run.evaluation for run in runs) else Html()
 
 
 def _best(column: Column, runs: Sequence[RunFacts]) -> str | None:

@@ -14,8 +14,8 @@ from laconic.show import how_many
 from laconic.tasks import Metric
 
 _NOTE = (
-    "On documents that were held out. Where these are a part of the training's, the kept model has "
-    "learned to count from them, too, after they had told how much each view may say."
+    "Scores are of held-out documents. If these are a part of the training documents, the kept "
+    "model has learned to count from them, too, afterwards."
 )
 
 
@@ -23,8 +23,7 @@ def views(runs: Sequence[RunFacts]) -> Html:
     """Return the views of each run that has several, with their scores and shares."""
     parts = []
     for run in runs:
-        told = mapping(run.metrics[-1].get("auto")) if run.metrics else {}
-        if told:
+        if told := run.auto:
             title = element("h3", name(run.title)) if len(runs) > 1 else Html()
             parts.append(joined(title, _table(run, told), _tried(mapping(told.get("counting")))))
     return joined(*parts, element("p", _NOTE, class_="note")) if parts else Html()
@@ -34,11 +33,26 @@ def _table(run: RunFacts, told: Mapping[str, Any]) -> Html:
     counting, reading = mapping(told.get("counting")), mapping(told.get("reading"))
     share = real(reading.get("share"))
     shown = [metric for metric in metrics_of([run]).values() if metric.reported]
+    if share is None:
+        heads = [linked("views", "view"), *map(of_metric, shown)]
+        rows = [[_view("counting", counting), *_scores(counting, shown)]]
+        why = _what(reading)
+        left = element("p", f"Reading was {why}.", class_="note") if why else Html()
+        return joined(table(heads, rows, class_="views"), left)
+    parts = {
+        "counting": (counting, percent(1 - share), gauge(1 - share)),
+        "reading": (reading, percent(share), gauge(share)),
+        "both": ({"valid": run.evaluation}, "–", element("td")),
+    }
     losses = mapping(told.get("losses"))
     rows = [
-        _row("counting", counting, None if share is None else 1 - share, shown, losses),
-        _row("reading", reading, share, shown, losses),
-        _row("both", {"valid": run.evaluation}, None, shown, losses),
+        [
+            _view("blend" if key == "both" else key, part),
+            *cells,
+            *_scores(part, shown),
+            decimals(real(losses.get(key))),
+        ]
+        for key, (part, *cells) in parts.items()
     ]
     heads = [
         "view",
@@ -46,9 +60,8 @@ def _table(run: RunFacts, told: Mapping[str, Any]) -> Html:
         "",
         *map(of_metric, shown),
         linked("calibrated", "loss, calibrated"),
-        element("th", "what", scope="col", class_="text"),
     ]
-    return table(heads, rows if share is not None else rows[:2], class_="views")
+    return table(heads, rows, class_="views")
 
 
 def _tried(counting: Mapping[str, Any]) -> Html:
@@ -65,18 +78,15 @@ def _tried(counting: Mapping[str, Any]) -> Html:
     return folded(title, table(["features", linked("loss", "loss, held out")], rows))
 
 
-def _row(
-    view: str,
-    part: Mapping[str, Any],
-    share: float | None,
-    metrics: Sequence[Metric],
-    losses: Mapping[str, Any],
-) -> list[Any]:
+def _scores(part: Mapping[str, Any], metrics: Sequence[Metric]) -> list[str]:
     valid = mapping(part.get("valid"))
-    scores = [score_of(each)(real(valid.get(each.name))) for each in metrics]
-    bar = element("td") if share is None else gauge(share)
-    cells = [percent(share), bar, *scores, decimals(real(losses.get(view)))]
-    return ["blend" if view == "both" else view, *cells, element("td", _what(part), class_="text")]
+    return [score_of(each)(real(valid.get(each.name))) for each in metrics]
+
+
+def _view(title: str, part: Mapping[str, Any]) -> Html:
+    """Return a view's name, and below it what it is made of: beside it, a phone hides that."""
+    what = _what(part)
+    return joined(title, element("small", f" {what}")) if what else joined(title)
 
 
 def _what(part: Mapping[str, Any]) -> str:
