@@ -47,7 +47,6 @@ ADDED: dict[str, Any] = {
     "ngram_counts": "log",
     "minutes": None,
     "refit": False,
-    "count_while_reading": False,
     "kernels": True,  # how a layer is computed, not what
 }
 

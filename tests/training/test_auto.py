@@ -14,7 +14,6 @@ from accelerate import Accelerator
 
 from laconic import Corpus, Rulebook
 from laconic.inference.predictor import Predictor
-from laconic.nn import GrammarModel
 from laconic.tasks import LabelError
 from laconic.training import auto, linear, sizing
 from laconic.training.auto import learn, together
@@ -84,7 +83,7 @@ def test_reading_validates_on_the_documents_that_the_blend_rests_on(device: str)
     config = resolve("auto", {"epochs": 1})
     parts = divide(corpus(300), None, None, config)
     where = SimpleNamespace(device=torch.device(device), num_processes=1)
-    reading = sized_reading(parts, config, cast(Accelerator, where), 0.0, {}).config
+    reading = sized_reading(parts, config, cast(Accelerator, where), 0.0).config
     assert reading is not None
     assert reading.preset == {"cpu": "fast", "cuda": "accurate"}[device]
     assert divide(corpus(300), None, None, reading).rows.tolist() == parts.rows.tolist()
@@ -93,7 +92,7 @@ def test_reading_validates_on_the_documents_that_the_blend_rests_on(device: str)
 def test_reads_again_from_all_documents_where_time_is_no_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sizing, "_FAST", ("cpu",))
+    monkeypatch.setattr(sizing, "_AGAIN_ON", ("cpu",))
     # Else counting knows so much of these documents that reading adds nothing.
     monkeypatch.setattr(linear, "can_tell", lambda *_: False)
     data, said, run = corpus(400), list[str](), tmp_path / "run"
@@ -120,30 +119,6 @@ def test_reads_again_from_all_documents_where_time_is_no_matter(
     assert learn(data, config, run, resume=True).history == trained.history
     alone = learn(data, replace(config, refit=False))
     assert not alone.history[-1]["auto"]["reading"]["again"]
-
-
-def test_what_reads_may_count_too_and_the_blend_is_still_one_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sizing, "_FAST", ("cpu",))
-    data, run = corpus(400), tmp_path / "run"
-    config = resolve("auto", READER | {"epochs": 4, "count_while_reading": True})
-    trained = learn(data, config, run)
-    read, whole = Run.open(run / "reading").model(), trained.model
-    assert read.config.model == "both"
-    assert read.config.counted == whole.config.counted
-    assert read.bag is not None
-    assert whole.bag is not None
-    assert bool(read.bag.table.any())
-    # What is counted is known from all documents, and weighs the same wherever it is counted.
-    assert torch.equal(read.bag.idf, whole.bag.idf)
-    documents = divide(data, None, None, config).training
-    counted = GrammarModel(replace(whole.config, model="ngram"))
-    names = counted.state_dict()
-    counted.load_state_dict({n: v for n, v in whole.state_dict().items() if n in names})
-    both = together(counted.eval(), read, Blend(2.0, 0.5, 0.5, {}))
-    said = [forward_pass(each, config).outputs(documents) for each in (counted, read, both)]
-    np.testing.assert_allclose(2.0 * said[0] + 0.5 * said[1], said[2], atol=1e-4)
 
 
 def test_of_few_letters_long_runs_are_counted() -> None:

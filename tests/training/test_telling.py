@@ -100,7 +100,7 @@ def test_held_out_documents_choose_it_and_the_model_says_what_the_fit_said() -> 
     # The model has never seen these documents, and neither have its weights.
     said = forward_pass(found.model, config).outputs(parts.validation)
     np.testing.assert_allclose(said, found.held_out, atol=0.02 * np.abs(found.held_out).max())
-    # With them it learns from more, and columns weigh the same: what reads weighs them, too.
+    # With them it learns from more, and columns weigh the same.
     whole = fit_linear(*given, refit=True)
     assert whole.documents == 600
     assert whole.model.bag is not None

@@ -69,11 +69,6 @@ class NgramBag(nn.Module):
         self.places.copy_(places)
         self.idf[1:] = ((1 + documents) / (1 + frequencies[used])).log() + 1
 
-    def learn_from(self, other: NgramBag) -> None:
-        """Give the same rows to the same columns as another has, which weigh as much."""
-        self.places.copy_(other.places)
-        self.idf.copy_(other.idf)
-
     def forward(self, bag: Bag, documents: int) -> Tensor:
         """Return float [documents, outputs]."""
         rows = self.rows(bag)

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from accelerate import Accelerator
-from torch import Tensor
 
 from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
@@ -44,7 +43,6 @@ from laconic.training.validation import forward_pass
 Say = Callable[[str], None]
 _COUNTING = ("ngrams", "phrases", "shared_ngrams", "ngram_buckets", "ngram_counts")
 _UNUSED = (*_COUNTING, "ngram_dropout", "view_loss")
-_LAST = ("head.weight", "head.bias", "bag.table", "bag.bias")  # layers, which scores are sums of
 _MOST_HELD_OUT = 2_500  # documents, that tell losses apart well enough: all others may train
 
 
@@ -95,10 +93,8 @@ def learn(
             model, line = Run.open(folder).model(), recorder.history[-1]
         else:
             inner, outer = (folder and folder / name for name in (READING, READ_AGAIN))
-            size, read = work.size(began, inner if resume else None, counting), None
+            size, read = work.size(began, inner if resume else None), None
             given |= {"task": parts.task, "resume": resume, "progress": progress}
-            if size.config is not None and size.config.model == "both":
-                given["counts_as"] = counting.model.bag
             if size.config is not None:
                 read = train(source, size.config, inner, until=size.until, **given)
 
@@ -128,8 +124,7 @@ def _check_settings(config: TrainingConfig, parts: Divided) -> None:
 
 def _tell_unused(config: TrainingConfig, say: Say | None) -> None:
     """Tell which settings that were chosen do nothing here."""
-    unused = _COUNTING if config.count_while_reading else _UNUSED
-    chosen = [name for name in unused if getattr(config, name) != getattr(TrainingConfig, name)]
+    chosen = [name for name in _UNUSED if getattr(config, name) != getattr(TrainingConfig, name)]
     if not chosen:
         return
     told = (
@@ -180,14 +175,13 @@ class _Work:
         each: npt.NDArray[np.float32] = by_class[targets]
         return each if weights is None else each * weights
 
-    def size(self, began: float, before: Path | None, counting: LinearView) -> Sized:
+    def size(self, began: float, before: Path | None) -> Sized:
         """Decide what to read with, and for how long; as before, if there is such a run."""
         if before is not None and (before / "config.json").exists():
             until = deadline(self.config, self.accelerator, began)
             again = reads_again(self.config, self.accelerator, until)
             return Sized(Run.open(before).config, "", until, again)
-        counts = {name: getattr(counting.model.config, name) for name in _COUNTING}
-        size = sized_reading(self.parts, self.config, self.accelerator, began, counts)
+        size = sized_reading(self.parts, self.config, self.accelerator, began)
         self.say(f"reading    {size.why}")
         return size
 
@@ -281,8 +275,7 @@ class _Work:
 def together(counting: GrammarModel, reading: GrammarModel, blend: Blend) -> GrammarModel:
     """Return the model that says what two others say, times their factors, added up.
 
-    A view whose factor is 0 is left out. One that reads may count, too, if it counts as the other
-    does (new_model). The models given are not changed.
+    A view whose factor is 0 is left out. The models given are not changed.
     """
     counts, reads = counting.config, reading.config
     counted = {name: getattr(counts, name) for name in (*_COUNTING, "ngram_rows")}
@@ -292,14 +285,14 @@ def together(counting: GrammarModel, reading: GrammarModel, blend: Blend) -> Gra
         config = reads
     else:
         config = replace(reads, model="both", **counted)
-    weights: dict[str, Tensor] = {}
-    for each, factor in ((reading, blend.reading), (counting, blend.counting)):
-        for name, value in each.state_dict().items() if factor else ():
-            weight = value.detach().cpu()
-            if name in _LAST:
-                # What both count weighs alike in both: its scores add up.
-                weight = factor * weight + weights.get(name, 0)
-            weights[name] = weight
     model = GrammarModel(config)
+    weights = dict(model.state_dict())
+    for each, factor in ((reading, blend.reading), (counting, blend.counting)):
+        if factor:
+            weights |= {name: value.detach().cpu() for name, value in each.state_dict().items()}
+    for name, factor in (("head", blend.reading), ("bag", blend.counting)):
+        for part in ("weight", "table", "bias"):
+            if f"{name}.{part}" in weights and factor:
+                weights[f"{name}.{part}"] = weights[f"{name}.{part}"] * factor
     model.load_state_dict(weights)
     return model.eval()

@@ -151,7 +151,7 @@ def fit_linear(
     rows = np.arange(len(used) if refit else len(used.training))
     strength, start = (step.strength, step.fit) if step else (about, None)
     if best.told_apart:
-        # By documents that train alone: what reads may weigh alike, and is validated on the others.
+        # As strength and outputs were found: by the documents that trained then.
         matrix = matrix.told_apart(splits[0][0])
     model = matrix.model_of(matrix.fit(rows, strength, start))
     held_out = step.held_out if step else np.zeros((0, task.outputs))

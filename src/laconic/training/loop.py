@@ -18,7 +18,6 @@ from laconic.batching import Batch, GrammarDataset, LengthSampler, pieces
 from laconic.corpus import Corpus
 from laconic.errors import InputError, needs
 from laconic.nn import GrammarModel
-from laconic.nn.bag import NgramBag
 from laconic.nn.graphs import GraphMemory
 from laconic.nn.memory import (
     enough_memory,
@@ -82,7 +81,6 @@ def train(
     notes: Mapping[str, Any] | None = None,
     until: float | None = None,
     last_epoch: int | None = None,
-    counts_as: NgramBag | None = None,
 ) -> Trained:
     """Train a model on a corpus, or on a dataset whose numbers `task` explains.
 
@@ -92,10 +90,9 @@ def train(
     goes on with it. `progress` is called after every step and epoch, and before, while documents
     are read; it may raise to stop. `until`, of time.perf_counter(), ends the epoch in which it
     comes with the next step, and the training with it; `last_epoch` ends it there, with the rates
-    of one that goes on. `counts_as` is as in new_model. In several processes (torchrun), each calls
-    this; the gradient is that of the mean loss over the documents of all. On the CPU, the same
-    arguments and number of threads give the same weights, also after interruptions. Torch's random
-    state is left as it was.
+    of one that goes on. In several processes (torchrun), each calls this; the gradient is that of
+    the mean loss over the documents of all. On the CPU, the same arguments and number of threads
+    give the same weights, also after interruptions. Torch's random state is left as it was.
 
     Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
@@ -122,7 +119,7 @@ def train(
         torch.manual_seed(config.seed)
         wanted = config.model_config(training.grammars.alphabet_size, task.outputs, task.name)
         training = with_kept_bags(training, wanted.counted)
-        model = new_model(wanted, training, reading, counts_as).to(device)
+        model = new_model(wanted, training, reading).to(device)
         if validation is not None:
             validation = with_kept_bags(validation, wanted.counted)
         model.compile_cell, model.kernels = config.compile, config.kernels

@@ -24,16 +24,12 @@ from laconic.training.settings import TrainingConfig
 
 
 def new_model(
-    config: ModelConfig,
-    training: GrammarDataset,
-    watch: Watch | None = None,
-    counts_as: NgramBag | None = None,
+    config: ModelConfig, training: GrammarDataset, watch: Watch | None = None
 ) -> GrammarModel:
     """Return a new model, which knows the n-grams that are in two documents at least.
 
     What only one document has can be learned by heart, and says nothing of others. `watch` is told
-    how many documents were counted, of how many. If it `counts_as` another does, it knows the same
-    n-grams and weighs them alike, so that what both learn of them can be added up.
+    how many documents were counted, of how many.
     """
     frequencies = shared = known = None
     if (book := training.grammars.rulebook) is not None:
@@ -46,17 +42,13 @@ def new_model(
     if config.in_place is not None:
         shared = _shared_buckets(_portions(training, watch), config.in_place)
         config = replace(config, local_rows=int(shared.sum()))
-    if counts_as is not None:
-        config = replace(config, ngram_rows=len(counts_as.idf) - 1)
-    elif config.counted is not None:
+    if config.counted is not None:
         frequencies = _frequencies(training, config.counted, watch)
         frequencies[frequencies < 2] = 0
         config = replace(config, ngram_rows=int(np.count_nonzero(frequencies)))
     model = GrammarModel(config)
     if model.bag is not None and frequencies is not None:
         model.bag.learn(torch.from_numpy(frequencies), len(training))
-    if model.bag is not None and counts_as is not None:
-        model.bag.learn_from(counts_as)
     if model.residuals is not None and known is not None:
         model.residuals.learn(torch.from_numpy(known))
     if model.local is not None and shared is not None:

@@ -68,9 +68,6 @@ class TrainingSettings(ModelSettings):
     refit: bool = setting(
         False, "auto, on a GPU: read again in the end, from held-out documents, too."
     )
-    count_while_reading: bool = setting(
-        False, "auto, on a GPU: what reads also counts, so that it learns what counting leaves."
-    )
     patience: int | None = setting(None, "Stop after so many epochs without improvement.", 1, _MANY)
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, …")
     workers: int = setting(0, "Processes that make batches.", 0, 1024)

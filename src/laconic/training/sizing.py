@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
@@ -23,7 +22,7 @@ _PROBE = 96  # documents that tell how fast reading is
 _SPARE = 0.85  # of the time is for steps: the rest validates
 _DOCUMENTS = 80_000  # times read, at least: small sets get more epochs than the preset has
 _EPOCHS = 30  # and never more than so many
-_FAST = ("cuda", "mps")  # kinds of devices on which to read twice, or to count too, takes little
+_AGAIN_ON = ("cuda", "mps")  # kinds of devices on which reading twice takes little time
 
 
 class Sized(NamedTuple):
@@ -38,18 +37,13 @@ class Sized(NamedTuple):
 
 
 def sized_reading(
-    parts: Divided,
-    config: TrainingConfig,
-    accelerator: Accelerator,
-    began: float,
-    counts: Mapping[str, Any],
+    parts: Divided, config: TrainingConfig, accelerator: Accelerator, began: float
 ) -> Sized:
     """Return what to read with: what was chosen, and where nothing was, what there is time for.
 
     On a GPU it is the preset `accurate`, on a CPU `fast`, in as many epochs as end in time (of
     time.perf_counter(), from `began`); a few steps tell how many these are, and with how many
-    threads they are fastest. `counts` are the settings of what is counted, which on a GPU it may
-    count, too.
+    threads they are fastest.
     """
     documents, held_out = len(parts.training), len(parts.validation or ())
     if held_out < _FEWEST_HELD_OUT:
@@ -65,8 +59,6 @@ def sized_reading(
     preset = "accurate" if gpu else "fast"
     # What the blend rests on must not train, whatever share the preset would hold out.
     same = {"model": "sequence", "stream": config.stream, "holdout": config.holdout}
-    if counts_too(config, accelerator):
-        same |= {**counts, "model": "both"}
     reading = resolve(preset, chosen | same)
     told = f"the preset {preset}"
     epochs = reading.epochs if "epochs" in chosen else enough_epochs(documents, reading.epochs)
@@ -120,12 +112,7 @@ def deadline(config: TrainingConfig, accelerator: Accelerator, began: float) -> 
 
 def reads_again(config: TrainingConfig, accelerator: Accelerator, until: float | None) -> bool:
     """Return whether there is time to read once more in the end, from all documents."""
-    return config.refit and until is None and accelerator.device.type in _FAST
-
-
-def counts_too(config: TrainingConfig, accelerator: Accelerator) -> bool:
-    """Return whether what reads also counts while it learns."""
-    return config.count_while_reading and accelerator.device.type in _FAST
+    return config.refit and until is None and accelerator.device.type in _AGAIN_ON
 
 
 def _speed(parts: Divided, config: TrainingConfig) -> float:
