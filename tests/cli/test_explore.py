@@ -88,8 +88,8 @@ def test_a_page_with_what_a_run_says(tmp_path: Path) -> None:
     assert "Strongest words" in page.headings
     assert "a rulebook’s phrase" in page.text
     said = json.loads((GOLDEN / "predictions.jsonl").read_text().splitlines()[3])
-    assert f"{said['p(law)']:.1%}" in page.text
-    assert f"{said['p(gospels)']:.1%}" in page.text
+    assert f"{100 * said['p(law)']:.1f} %" in page.text
+    assert f"{100 * said['p(gospels)']:.1f} %" in page.text
 
 
 def test_a_run_shows_what_it_was_trained_on(tmp_path: Path) -> None:

@@ -37,9 +37,13 @@ def test_a_prediction_and_on_demand_why(explorer: Explorer) -> None:
     for row in (0, 2, 27):
         said = json.loads(lines[row])
         document = page(explorer, row=str(row))
-        text = document.text[document.text.index("Why?") - 200 :]
-        assert said["prediction"] in text
-        assert f"{said['p(law)']:.1%}" in text
+        text = document.text[: document.text.index("Why?")].rpartition("Prediction")[2]
+        right = said["prediction"] == said["label"]
+        its = "as its label says" if right else f"its label is {said['label']}"
+        assert text.startswith(f"{said['prediction']} – {its}")
+        assert f"{100 * said['p(law)']:.1f} %" in text
+        # What a model says is what people came for: it is before grammars.
+        assert document.headings.index("Prediction") < document.headings.index("Phrases")
         assert "Strongest words" not in document.headings
         assert ("a", "href", f"document?row={row}&explain=1#prediction") in document.attributes
     why = page(explorer, row="2", explain="1")

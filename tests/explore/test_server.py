@@ -317,6 +317,25 @@ def test_pointing_at_a_phrase_tells_of_it(browser: Any, plain: Server) -> None:
     assert browser.get_log("browser") == []
 
 
+_COVERS = """
+const panel = document.getElementById("phrase").getBoundingClientRect();
+const text = document.querySelector(".phrases").getBoundingClientRect();
+return panel.top < text.bottom && panel.bottom > text.top;
+"""
+
+
+@pytest.mark.browser
+def test_on_a_phone_the_panel_comes_when_a_phrase_is_tapped(browser: Any, plain: Server) -> None:
+    opened(browser, plain.url + "document?row=3", 390)
+    # At the first lines of the text, all of it can be read.
+    browser.execute_script("document.querySelector('.phrases').scrollIntoView({block: 'end'})")
+    browser.execute_script("window.scrollBy(0, -100)")
+    assert browser.execute_script(_COVERS) is False
+    browser.execute_script("document.querySelector('.phrases > span').click()")
+    assert browser.execute_script(_COVERS) is True, "it is where one looks, over the last lines"
+    assert "stands for" in browser.execute_script(_PANEL)
+
+
 @pytest.mark.browser
 def test_arrow_keys_go_through_phrases(browser: Any, plain: Server) -> None:
     keys = pytest.importorskip("selenium.webdriver").Keys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from laconic.inference.top_words import Sides, TopWords
 from laconic.nn import GrammarModel
 from laconic.nn.composers import COMPOSERS
 from laconic.nn.config import ModelConfig
-from laconic.report.explanation_page import document_page, words_page
+from laconic.report.explanation_page import document_page, side_by_side, words_page
 from laconic.tasks import Classification, Multilabel, Regression
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
@@ -254,6 +255,38 @@ def test_pages_are_safe(tmp_path: Path) -> None:
     assert not re.search(
         r"(src|href)\s*=(?!\"data:)|url\(|@import", re.sub(r">[^<]*<|title=\"[^\"]*\"", "", page)
     )
+
+
+def test_of_two_classes_what_is_against_one_is_not_listed_again() -> None:
+    good, bad = Phrase("good", 1.0, 5, "word"), Phrase("bad", 0.5, 9, "word")
+    against = [replace(each, score=-each.score) for each in (good, bad)]
+    of = {"+": Sides([good], [against[1]]), "-": Sides([bad], [against[0]])}
+    lists = side_by_side(TopWords("word", of, {}, 3))
+    assert lists == [[("for +", [good]), ("for -", [bad])]]
+    page = words_page(TopWords("word", of, {}, 3), "a.csv")
+    assert "Words that speak for each class" in page
+    assert page.count(">good<") == page.count(">bad<") == 1
+    # Of labels each is by itself, and of three classes what is against one is of two others.
+    of["-"] = Sides([bad], [])
+    titles = [title for pair in side_by_side(TopWords("word", of, {}, 3)) for title, _ in pair]
+    assert titles == ["for +", "against +", "for -", "against -"]
+
+
+def test_equal_texts_that_are_counted_twice_are_told_apart() -> None:
+    rude = Phrase(" rude", 1.0, 1, "phrase")
+    found = explain(make_predictor(), "so rude")
+    page = document_page(replace(found, ngrams=(rude, replace(rude, kind="ngram"))), "a.csv", 20)
+    assert "&#x27; rude&#x27; <small>of symbols</small>" in page
+    assert "&#x27; rude&#x27; <small>of letters</small>" in page
+    page = document_page(replace(found, ngrams=(rude,)), "a.csv", 20)
+    assert "<small>" not in page
+
+
+def test_a_page_says_what_scores_are() -> None:
+    found = explain(make_predictor(), "so so", target=make_predictor().task.classes[1])
+    page = unescape(document_page(found, "a.csv, row 3", 20))
+    assert f"adds to the model's output for “{found.target}”: {found.value:.4g} here" in page
+    assert "all scores add up to the difference" in page
 
 
 def test_letters_of_code_and_dna_line_up() -> None:

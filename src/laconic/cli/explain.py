@@ -162,20 +162,21 @@ def _print_words(found: TopWords) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from laconic.report.explanation_page import shared, shown, titles, views
+    from laconic.report.explanation_page import shared, shown, side_by_side, views
 
     console = Console(highlight=False)
     told = how_many(found.documents, "document")
     console.print(Text(f"{found.kind}s of {told}{views(found.shares)}"))
-    for name, sides in found.of.items():
+    console.print(Text("mean: what an occurrence adds to the model's output; many weigh more"))
+    for pair in side_by_side(found):
         table = Table(box=None)
-        for title in titles(name):
+        for title, _ in pair:
             table.add_column("mean", justify="right")
             table.add_column("times", justify="right")
             table.add_column(Text(visible(title)))
         lists = [
             [(f"{each.score:+.4f}", f"{each.count:,}", shown(each) + shared(each)) for each in side]
-            for side in (sides.speaking_for, sides.against)
+            for _, side in pair
         ]
         for both in zip_longest(*lists, fillvalue=("", "", "")):
             table.add_row(*(Text(cell) for cells in both for cell in cells))
@@ -210,13 +211,14 @@ def _print_phrases(title: str, phrases: Sequence[Phrase], score: str, kind: str 
     from rich.table import Table
     from rich.text import Text
 
-    from laconic.report.explanation_page import shared, shown
+    from laconic.report.explanation_page import made_of, shared, shown
 
     table = Table(title=Text(visible(title)), title_justify="left", box=None)
     table.add_column(score, justify="right")
     table.add_column("times", justify="right")
     table.add_column(kind)
-    for phrase in phrases:
+    for phrase, of in zip(phrases, made_of(phrases), strict=True):
         text = Text(shown(phrase) + shared(phrase))
+        text.append(f"  of {of}" if of else "", style="dim")
         table.add_row(f"{phrase.score:+.4f}", f"{phrase.count:,}", text)
     Console(highlight=False).print(table)

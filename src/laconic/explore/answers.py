@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from threading import Lock
+from typing import Any
 
 from laconic.errors import InputError, LaconicError, visible
-from laconic.explore.frame import address, short
+from laconic.explore.frame import address, labels_of, short
 from laconic.explore.library import Entry, Library
 from laconic.inference.explanation import explain
 from laconic.inference.predictor import Predictor
@@ -48,7 +49,7 @@ class Answers:
     def _predicted(self, entry: Entry) -> Html:
         outputs = self._predictor.outputs([entry.grammar])
         task = self._predictor.task
-        said = element("p", visible(spelled(task.predictions(outputs)[0])), class_="lead")
+        said = _said(task.predictions(outputs)[0], entry)
         found = task.probabilities(outputs)[0].tolist() if task.classes else []
         ways = probabilities(dict(zip(task.classes, found, strict=False)))
         where = address("document", row=entry.row, explain=1)
@@ -57,5 +58,17 @@ class Answers:
 
     def _explained(self, entry: Entry) -> Html:
         found = explain(self._predictor, entry.grammar)
-        said = element("p", visible(f"{spelled(found.prediction)}{said_by(found)}"), class_="lead")
+        said = _said(found.prediction, entry, said_by(found))
         return joined(said, probabilities(found.probabilities or {}), explained(found, _STRONGEST))
+
+
+def _said(prediction: Any, entry: Entry, views: str = "") -> Html:
+    """Return the prediction, and what the label says of it, if there is one."""
+    told = prediction if isinstance(prediction, list) else [prediction]
+    label: list[str] = []
+    if entry.labels and set(map(str, told)) == set(entry.labels):
+        label = [" – as its label says"]
+    elif entry.labels:
+        label = [" – its label is ", *labels_of(entry.labels)]
+    answer = element("strong", short(spelled(prediction)))
+    return element("p", answer, *label, visible(views), class_="said")

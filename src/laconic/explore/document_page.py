@@ -21,7 +21,14 @@ from laconic.show import how_many
 WINDOW = 2000
 """Letters of a document that are shown at a time."""
 _COMPRESSED = 1 << 20  # letters of a document that is compressed anew
-_PANEL = "Point at a phrase, or go to the text with Tab, and on with the arrow keys."
+_PANEL = (
+    "Point at a phrase, or tap it, to see its rule. With a keyboard: Tab to the text, on with the "
+    "arrow keys."
+)
+_READING = (
+    "What is underlined is one symbol of the sequence that a model reads, instead of its letters. "
+    "Darker phrases are made of phrases."
+)
 _UNDER = " under the rulebook"
 
 
@@ -62,14 +69,18 @@ def document_page(
     body = [
         _turn(library, entry) if not view.alone else Html(),
         _tiles(entry.grammar),
+        Html() if explanation is None else section("Prediction", explanation, name="prediction"),
         section(
-            "Phrases", _windows(entry, view), problem, _reader(shown, view, counts), name="text"
+            "Phrases",
+            _key(shown),
+            _windows(entry, view),
+            problem,
+            _reader(shown, view, counts),
+            name="text",
         ),
         Html() if view.alone else _codecs(library, entry, view),
         section("Level by level", _levels(shown, view.first), name="levels"),
     ]
-    if explanation is not None:
-        body.append(section("Prediction", explanation, name="prediction"))
     if facts := _columns(library, entry.row):
         body.append(section("Beside it", facts, name="columns"))
     title, lead = f"Document {entry.row:,}", library.title
@@ -117,14 +128,17 @@ def _reader(shown: Sequence[Shown], view: View, counts: Counts | None) -> Html:
         head = element("h3", f"{each.title}: {', '.join(sizes)}") if len(shown) > 1 else Html()
         text = text_of(each, part, f"The text in phrases by {each.title}, {told}")
         texts.append(element("div", head, around(part), text, rules_table(each, part, counts)))
+    panel = element("aside", element("p", _PANEL), id="phrase", aria_live="polite")
+    inner = element("div", *texts, class_="beside" if len(shown) > 1 else None)
+    return element("div", inner, panel, class_="reader")
+
+
+def _key(shown: Sequence[Shown]) -> Html:
+    """Return what the lines and colours of phrases say."""
     key = [element("span", "a private rule’s phrase", class_="key"), " "]
     if any(each.grammar.rulebook is not None for each in shown):
         key.append(element("span", "a rulebook’s phrase", class_="key s"))
-    panel = element(
-        "aside", element("p", _PANEL), element("p", *key), id="phrase", aria_live="polite"
-    )
-    inner = element("div", *texts, class_="beside" if len(shown) > 1 else None)
-    return element("div", inner, panel, class_="reader")
+    return element("p", f"{_READING} ", *key, class_="note")
 
 
 def _windows(entry: Entry, view: View) -> Html:

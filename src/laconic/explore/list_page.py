@@ -8,7 +8,7 @@ from laconic.explore.frame import address, labels_of, link, page, short
 from laconic.explore.library import SEARCHED, Hit, Library
 from laconic.explore.plots import histogram
 from laconic.report.markup import Html, element, joined
-from laconic.report.numbers import count, decimals
+from laconic.report.numbers import count, decimals, letters_of
 from laconic.report.tables import gauge, table
 from laconic.show import how_many
 
@@ -20,7 +20,11 @@ def lead_of(library: Library) -> str:
     """Return what a corpus is, in a line."""
     corpus = library.corpus
     book = corpus.rulebook
-    facts = [how_many(len(library), "document"), f"{corpus.codec.name} over {corpus.alphabet!r}"]
+    facts = [
+        how_many(len(library), "document"),
+        f"codec {corpus.codec.name}",
+        f"letters are {letters_of(corpus.alphabet)}",
+    ]
     facts += [f"rulebook of {how_many(len(book), 'rule')}, {book.crossing}"] if book else []
     return " · ".join(facts)
 
@@ -126,7 +130,7 @@ def statistics_page(library: Library, counts: Counts) -> str:
         "symbols in sequences": count(symbols),
         "private rules": count(int(counted.rules.sum())),
         "letters per symbol": decimals(ratio, 2),
-        "deepest": count(int(counted.depths.max(initial=0))),
+        "most levels": count(int(counted.depths.max(initial=0))),
     }
     shown = [element("div", element("dt", k), element("dd", v)) for k, v in tiles.items()]
     full = counted.symbols > 0
@@ -135,7 +139,7 @@ def statistics_page(library: Library, counts: Counts) -> str:
         histogram("Letters per symbol", counted.letters[full] / counted.symbols[full]),
         histogram("Symbols in the sequence", counted.symbols.astype(float), log=True),
         histogram("Private rules", counted.rules.astype(float)),
-        histogram("Depth: levels of rules", counted.depths.astype(float)),
+        histogram("Levels of rules", counted.depths.astype(float)),
     ]
     told = ""
     if counts.failure:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from laconic.report.markup import Html, element, joined
 from laconic.report.numbers import count
+from laconic.show import how_many
 
 _WIDE, _HIGH, _BARS = 480, 190, 30
 _BOTTOM, _TOP = 165, 20
@@ -32,7 +33,7 @@ def histogram(title: str, values: npt.NDArray[np.float64], log: bool = False) ->
     values = np.minimum(values, edges[-1])
     numbers, _ = np.histogram(values, edges)
     half, most = _number(float(np.median(values))), int(numbers.max(initial=1)) or 1
-    told = f"From {_number(low)} to {_number(high)}; half of them at most {half}."
+    told = f"From {_number(low)} to {_number(high)}; half of the documents have at most {half}."
     step = _WIDE / len(numbers)
     bars = [
         element(
@@ -57,14 +58,14 @@ def histogram(title: str, values: npt.NDArray[np.float64], log: bool = False) ->
         )
         for k in places
     ]
-    top = element("text", f"{most:,}", x=0, y=_TOP - 6)
+    top = element("text", how_many(most, "document"), x=0, y=_TOP - 6)
     line = element("line", x1=0, x2=_WIDE, y1=_BOTTOM, y2=_BOTTOM)
     box = f"0 0 {_WIDE} {_HIGH}"
     name = f"{title}. {told}"
     drawn = element(
         "svg", *bars, line, top, *labels, viewBox=box, role="img", aria_label=name, class_="plot"
     )
-    scale = " Equal ratios are equally wide." if log else ""
+    scale = " The scale is logarithmic." if log else ""
     return element(
         "figure", element("h3", title), drawn, element("figcaption", joined(told, scale))
     )

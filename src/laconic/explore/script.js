@@ -8,6 +8,7 @@
 
   function tell(piece) {
     selected().forEach((each) => each.classList.remove("same", "chosen"));
+    panel.classList.toggle("told", Boolean(piece));
     if (!piece) {
       panel.replaceChildren(...rest);
       return;

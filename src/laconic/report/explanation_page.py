@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from laconic.errors import visible
 from laconic.report.markup import Html, document, element, joined
+from laconic.report.numbers import percent
 from laconic.report.tables import gauge, table
 from laconic.show import how_many
 
 if TYPE_CHECKING:
     from laconic.inference.explanation import Explanation
     from laconic.inference.phrase_table import Phrase
-    from laconic.inference.top_words import Sides, TopWords
+    from laconic.inference.top_words import TopWords
     from laconic.inference.words import Word
 
 _CODE, _SIGNS = frozenset("{}()[];=<>+*/\\|&^%$#@_`~"), 0.05  # prose has hardly any of them
@@ -60,7 +61,26 @@ def shown(phrase: Phrase) -> str:
     return visible(phrase.text) if phrase.kind == "word" else repr(phrase.text)
 
 
-def titles(name: Any) -> tuple[str, str]:
+def side_by_side(found: TopWords) -> list[list[tuple[str, Sequence[Phrase]]]]:
+    """Return pairs of lists of words, each with its title: for and against each class.
+
+    What speaks against one of two classes speaks for the other: then there is one pair.
+    """
+    if len(found.of) == 2:
+        (one, its), (other, others) = found.of.items()
+        if _texts(its.speaking_for, others.speaking_for) == _texts(others.against, its.against):
+            return [[(f"for {one}", its.speaking_for), (f"for {other}", others.speaking_for)]]
+    return [
+        list(zip(_titles(name), (sides.speaking_for, sides.against), strict=True))
+        for name, sides in found.of.items()
+    ]
+
+
+def _texts(*lists: Sequence[Phrase]) -> list[list[str]]:
+    return [[phrase.text for phrase in phrases] for phrases in lists]
+
+
+def _titles(name: Any) -> tuple[str, str]:
     """Return what lists of words for and against a class, or None for a number, are called."""
     if name is None:
         return "for a higher value", "for a lower value"
@@ -70,62 +90,69 @@ def titles(name: Any) -> tuple[str, str]:
 def document_page(found: Explanation, source: str, most: int) -> str:
     """Return the page of one document: its text coloured, and the `most` strongest phrases."""
     prediction = spelled(found.prediction)
-    body = [
-        element("h1", visible(f"Prediction: {prediction}")),
-        element("p", visible(f"{source}{said_by(found)}"), class_="note"),
-        probabilities(found.probabilities or {}),
-        explained(found, most),
-    ]
-    return document(visible(f"{prediction} – {source}"), *body)
+    header = _header(f"Prediction: {prediction}", f"{source}{said_by(found)}")
+    body = element("main", probabilities(found.probabilities or {}), explained(found, most))
+    return document(visible(f"{prediction} – {source}"), header, body)
+
+
+def _header(title: str, lead: str) -> Html:
+    return element(
+        "header",
+        element("p", "Laconic · explanation", class_="kicker"),
+        element("h1", visible(title)),
+        element("p", visible(lead), class_="lead"),
+    )
 
 
 def explained(found: Explanation, most: int) -> Html:
     """Return a document's text coloured by what spoke for the target, and the strongest phrases."""
-    what = "a higher value" if found.target is None else f"“{found.target}”"
+    number = found.target is None
+    what = "a higher value" if number else f"“{found.target}”"
     strongest = max((abs(word.score) for word in found.spans), default=0.0)
-    sums = "The scores add up to the difference." if found.method == "integrated" else ""
-    without = " and no n-grams" if found.ngrams else ""
-    values = (
-        f"The model gives {found.value:.4g}, and {found.base:.4g} for a document of zero "
-        f"vectors{without}. {sums}"
+    sums = "; all scores add up to the difference" if found.method == "integrated" else ""
+    told = (
+        f"A word's score is what it adds to the model's output{'' if number else f' for {what}'}: "
+        f"{found.value:.4g} here, {found.base:.4g} for a document that says nothing{sums}. "
+        "Lists have the sum over a word's occurrences."
     )
-    body = [
+    lists = [_phrases("Strongest words", found.words()[:most], "score")]
+    if found.ngrams:
+        # What is counted is told apart from symbols: its scores are exact, and overlap.
+        lists.append(_phrases("Strongest n-grams", found.ngrams[:most], "score"))
+    return joined(
         element("h2", visible(f"What spoke for {what}")),
         element("p", "against", element("i"), "for", class_="scale"),
         element("div", *(_span(word, strongest) for word in found.spans), class_=_look(found)),
-        element("p", values, class_="note"),
-        _phrases("Strongest words", found.words()[:most], "score"),
-    ]
-    if found.ngrams:
-        # What is counted is told apart from symbols: its scores are exact, and overlap.
-        body.append(_phrases("Strongest n-grams", found.ngrams[:most], "score"))
-    return joined(*body)
+        element("p", visible(told), class_="note"),
+        element("div", *(element("div", each) for each in lists), class_="pair"),
+    )
 
 
 def words_page(found: TopWords, source: str) -> str:
     """Return the page of the words that speak most for and against each class."""
     are = "Words" if found.kind == "word" else "Phrases"
-    title = f"{are} that speak for and against each class"
+    pairs = side_by_side(found)
+    against = " and against" if len(pairs) == len(found.of) else ""
+    title = f"{are} that speak for{against} each class"
     if None in found.of:
         title = f"{are} that speak for a higher and a lower value"
-    note = f"{source} · {how_many(found.documents, 'document')}{views(found.shares)}"
+    lead = f"{source} · {how_many(found.documents, 'document')}{views(found.shares)}"
     how = (
         "What a word adds to the model's output, in the mean over its occurrences: exactly so much "
         "where it is counted, by integrated gradients where it is read. Words that occur often "
         "come before rarer ones of the same mean."
     )
     sections = [
-        element("section", element("div", *_both(name, sides), class_="pair"))
-        for name, sides in found.of.items()
+        element(
+            "section",
+            *(element("div", _phrases(title, side, "mean score")) for title, side in pair),
+            class_="pair",
+        )
+        for pair in pairs
     ]
-    head = [element("h1", title), element("p", visible(note), class_="note")]
-    explained = element("p", how, class_="note") if found.kind == "word" else Html()
-    return document(visible(f"{are} – {source}"), *head, explained, *sections)
-
-
-def _both(name: Any, sides: Sides) -> list[Html]:
-    lists = zip(titles(name), (sides.speaking_for, sides.against), strict=True)
-    return [element("div", _phrases(title, side, "mean score")) for title, side in lists]
+    note = element("p", how, class_="note") if found.kind == "word" else Html()
+    body = element("main", note, *sections)
+    return document(visible(f"{are} – {source}"), _header(title, lead), body)
 
 
 def spelled(prediction: Any) -> str:
@@ -152,22 +179,37 @@ def _span(word: Word, strongest: float) -> Html:
 def probabilities(found: Mapping[Any, float]) -> Html:
     """Return a table of classes, the most probable first; nothing without any."""
     rows = [
-        [visible(str(name)), f"{value:.1%}", gauge(value)]
+        [visible(str(name)), percent(value), gauge(value)]
         for name, value in sorted(found.items(), key=lambda pair: -pair[1])
     ]
     return table([], rows) if rows else Html()
 
 
+def made_of(phrases: Sequence[Phrase]) -> list[str]:
+    """Return of what each is made, where there are several kinds: texts may be the same."""
+    kinds = {"ngram": "letters", "phrase": "symbols", "symbol": "a symbol"}
+    several = len({phrase.kind for phrase in phrases}) > 1
+    return [kinds.get(phrase.kind, "") if several else "" for phrase in phrases]
+
+
 def _phrases(title: str, phrases: Sequence[Phrase], score: str) -> Html:
+    strongest = max((abs(phrase.score) for phrase in phrases), default=0.0) or 1.0
     rows = [
         [
+            element(
+                "th",
+                visible(shown(phrase) + shared(phrase)),
+                *([" ", element("small", f"of {kind}")] if kind else []),
+                scope="row",
+                class_="phrase",
+            ),
             f"{phrase.score:+.4f}",
+            gauge(abs(phrase.score) / strongest, "for" if phrase.score > 0 else "against"),
             f"{phrase.count:,}",
-            element("td", visible(shown(phrase) + shared(phrase)), class_="phrase"),
         ]
-        for phrase in phrases
+        for phrase, kind in zip(phrases, made_of(phrases), strict=True)
     ]
     none = element("p", "None occurs often enough.", class_="note")
     kind = "word" if any(phrase.kind == "word" for phrase in phrases) else "phrase"
-    listed = table([score, "times", kind], rows, class_="phrases") if rows else none
+    listed = table([kind, score, "", "times"], rows, class_="strongest") if rows else none
     return joined(element("h2", visible(title)), listed)

@@ -52,9 +52,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], **attributes: str)
     return element("div", inner, class_="scroll", tabindex=0)
 
 
-def gauge(share: float) -> Html:
-    """Return a cell with a bar as long as the share."""
-    bar = element("span", class_="bar", style=f"width:{100 * share:.1f}%")
+def gauge(share: float, kind: str = "") -> Html:
+    """Return a cell with a bar as long as the share, in the colour of its kind."""
+    bar = element("span", class_=f"bar {kind}".strip(), style=f"width:{100 * share:.1f}%")
     return element("td", bar, class_="gauge")
 
 
