@@ -121,6 +121,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--settings", nargs="+", default=SETTINGS, choices=SETTINGS)
     parser.add_argument("--documents", type=int, help="that an epoch trains; 3,200")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument(
+        "--beside", help="what else runs on the GPU: speeds are told to nobody then"
+    )
     parser.add_argument("--no-graphs", action="store_true", help="steps without CUDA graphs")
     arguments = parser.parse_args()
     arguments.documents = arguments.documents or (640 if arguments.quick else 3_200)
@@ -148,7 +151,7 @@ def main() -> None:
     arguments = parse()
     if not torch.cuda.is_available():
         sys.exit("memory is measured on a CUDA device, and there is none")
-    about = describe()
+    about = describe() | ({"beside": arguments.beside} if arguments.beside else {})
     out = output(arguments, about, "memory-{machine_name}-{date}.json")
     changes: dict[str, Any] = {"graphs": False} if arguments.no_graphs else {}
     rows: list[Figures] = []

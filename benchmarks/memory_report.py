@@ -17,12 +17,13 @@ def section(path: Path, figures: Figures) -> str:
         f"{of['longest']:,} at most"
         for name, of in figures["memory"]["sets"].items()
     )
-    worst = max(rows, key=ratio)
+    worst, beside = max(rows, key=ratio), about.get("beside")
+    told = f" Beside it ran {beside}, so that speeds are left out." if beside else ""
     lines = [
         "## Memory of a training\n",
         "One epoch of a part of each set, in a process that may take 8 GB of the GPU and in one that may take all; steps, seeds and documents are the same.",
         "Allocated is what tensors took at the peak, reserved what PyTorch held for them. A batch of 64 documents is cut into so many pieces, on average.\n",
-        f"`{path.name}`: `{about['command']}`, {about['machine']}, commit {about['commit']}, {about['date']}, torch {about['versions']['torch']}. {sets}.\n",
+        f"`{path.name}`: `{about['command']}`, {about['machine']}, commit {about['commit']}, {about['date']}, torch {about['versions']['torch']}.{told} {sets}.\n",
         f"Reserved is at most {ratio(worst):.2f} × what is allocated ({worst['set']}, {worst['settings']}).\n",
         "| set | settings | may take | allocated MB | reserved MB | | pieces | documents/s | held-out accuracy % |",
         "|---|---|---|--:|--:|--:|--:|--:|--:|",
@@ -40,7 +41,7 @@ def section(path: Path, figures: Figures) -> str:
             f"{_most(some, 'reserved_memory_mb'):,.0f}",
             f"{max(map(ratio, some)):.2f} ×",
             f"{mean(row['pieces_per_batch'] for row in some):.2f}",
-            f"{mean(row['documents_per_s'] for row in some):,.0f}",
+            "" if beside else f"{mean(row['documents_per_s'] for row in some):,.0f}",
             ", ".join(f"{100 * row['accuracy']:.1f}" for row in some),
         ]
         lines.append("| " + " | ".join(cells) + " |")
