@@ -33,6 +33,7 @@ _CLOSELY, _ROUGHLY = 1e-3, 1e-2  # how small gradients get, of what they were: r
 _USUAL = 10.0  # where there are too few documents to tell
 _PATIENCE = 1  # strengths that are worse, after which weaker ones are not tried
 _FOLDS, _FEWEST = 5, 10
+_TOLD_APART = 2  # of the best features are weighed by how they tell classes apart, too
 _ENOUGH = 600  # held-out documents that tell strengths and features apart
 _SAMPLE, _SAMPLE_SYMBOLS = 2000, 1 << 19  # documents from which features are chosen
 _MOST_SYMBOLS = 1 << 25  # of documents in the matrix, which takes some GB; of more, random ones
@@ -133,13 +134,15 @@ def fit_linear(
     def best_of() -> Features:
         return min(tried, key=lambda kind: tried[kind].loss, default=kinds[0])
 
-    of_best: _Matrix | None = None
+    matrices: dict[Features, _Matrix] = {}
     for kind in dict.fromkeys(kinds) if sample.splits(rng) else ():
-        matrix = _Matrix(sample, kind, task, device)
-        attempt(kind, matrix)
-        of_best = matrix if best_of() == kind else of_best
-    if of_best is not None and of_best.can_tell:
-        attempt(best_of()._replace(told_apart=True), of_best)
+        matrices[kind] = _Matrix(sample, kind, task, device)
+        attempt(kind, matrices[kind])
+        if len(matrices) > _TOLD_APART:
+            del matrices[max(matrices, key=lambda kind: tried[kind].loss)]
+    for kind, matrix in matrices.items():
+        if matrix.can_tell:
+            attempt(kind._replace(told_apart=True), matrix)
     best = best_of()
     about = tried[best].strength if tried else _USUAL
     used = every.some(_MOST_SYMBOLS / (1 + every.symbols), 1.0, rng)

@@ -44,8 +44,8 @@ def wanted(given: dict[str, Any], to_sums: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def assert_close(found: Tensor, right: Tensor) -> None:
-    """Up to the rounding of float32."""
-    torch.testing.assert_close(found.double(), right, rtol=1e-5, atol=1e-4)
+    """Up to the rounding of float32: of thousands of numbers around 1, where there are many."""
+    torch.testing.assert_close(found.double(), right, rtol=1e-5, atol=1e-3)
 
 
 def check(shape: tuple[int, int, int], sort: bool, device: str) -> None:
