@@ -267,7 +267,7 @@ def test_every_command_takes_models_that_count(
         assert page.exists()
     laconic("report", out, folder / "run", "-o", tmp_path / "both.html")
     page = (tmp_path / "both.html").read_text()
-    assert "n-grams 1–3" in page
+    assert "n-grams of 1–3 letters" in page
 
 
 def test_labels_are_no_commands_of_a_terminal(

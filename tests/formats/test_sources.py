@@ -139,4 +139,5 @@ def test_standard_input(piped: bool, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert Corpus.open(out).labels == ["a", "b"]
     done = subprocess.run(command[:7], input=b"a", stderr=subprocess.PIPE)
-    assert b"laconic: /dev/stdin: which format is ''? Choose with --format" in done.stderr
+    said = b"laconic: standard input: which format is it? Choose with --format: csv, tsv, jsonl,"
+    assert said in done.stderr

@@ -282,6 +282,18 @@ def test_equal_texts_that_are_counted_twice_are_told_apart() -> None:
     assert "<small>" not in page
 
 
+def test_an_explanation_is_a_line_at_a_prompt() -> None:
+    found = explain(make_predictor(), "so so " * 300 + "and a \x1b[31mword")
+    shown = repr(found)
+    assert shown.startswith(
+        f"<Explanation of {found.prediction!r}, {found.probabilities[found.prediction]:.1%}: "
+    )
+    first = found.words()[0]
+    assert f"{first.text} {first.score:+.2f}, " in shown
+    assert len(shown) < 300
+    assert "\x1b" not in shown
+
+
 def test_a_page_says_what_scores_are() -> None:
     found = explain(make_predictor(), "so so", target=make_predictor().task.classes[1])
     page = unescape(document_page(found, "a.csv, row 3", 20))

@@ -56,7 +56,7 @@ def explain(
     Parameters
     ----------
     row
-        The document to explain, from 0.
+        The document to explain, from 0; by default the first.
     top
         List so many words for and against each class instead, of many documents; where there are
         no words, as in DNA, phrases.
@@ -140,7 +140,12 @@ def _show(found: Explanation, source: str, out: Path | None, force: bool, as_jso
     elif out is None:
         _print_document(found)
     else:
-        print(f"{out}: {found.prediction!r}")
+        from laconic.report.explanation_page import spelled
+        from laconic.report.numbers import percent
+
+        said, several = visible(spelled(found.prediction)), isinstance(found.prediction, list)
+        sure = None if several else (found.probabilities or {}).get(found.prediction)
+        print(f"{out}: {said}" + ("" if sure is None else f", {percent(sure)}"))
 
 
 def _show_words(found: TopWords, source: str, out: Path | None, force: bool, as_json: bool) -> None:

@@ -104,6 +104,10 @@ def _trained_on(run: Path, label: str | None) -> tuple[list[str], str | None]:
         raise InputError(
             f"{run} does not say what it was trained on: name documents, and --run {run}"
         )
+    if path == "/dev/stdin":
+        raise InputError(
+            f"{run} was trained on standard input, which is gone: name documents, and --run {run}"
+        )
     # Several files are told with blanks between them, which names may hold, too.
     paths = [path] if Path(path).exists() else path.split(" ")
     if missing := [each for each in paths if "://" not in each and not Path(each).exists()]:

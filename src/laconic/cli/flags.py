@@ -9,6 +9,10 @@ from cyclopts import Parameter
 
 from laconic.cli.inputs import ReadingFlags
 
+_LABEL = (
+    "Of raw files, the column of the labels, by name or by position from 0; to train, label unless "
+    "another is named."
+)
 OUT = Parameter(name=["--out", "-o"])
 Out: TypeAlias = Annotated[Path, OUT]
 MaybeOut: TypeAlias = Annotated[Path | None, OUT]
@@ -29,6 +33,6 @@ InputPaths: TypeAlias = Annotated[
 ]
 Label: TypeAlias = Annotated[
     str | None,
-    Parameter(help="Of raw files, the column of the labels, by name or by position from 0."),
+    Parameter(help=_LABEL),
 ]
 Reading: TypeAlias = Annotated[ReadingFlags | None, Parameter(name="*")]

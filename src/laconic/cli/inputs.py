@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from laconic.training.run import Run
 
 _PART_BYTES = 1 << 20  # of text that are read at a time
+_TEXT = (
+    "The column of the text, by name or by position from 0; by default text, or the only one "
+    "beside the label."
+)
 _DELIMITER = "What is between the fields of a CSV, if it is not its suffix's; \\t is a tab."
 _ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
 _LINES = "So many lines of plain text are a document."
@@ -33,9 +37,7 @@ _LARGEST = 1024  # Arrow's offsets within a column end at 2 GiB.
 class ReadingFlags:
     """How raw files are read: flags of every command that reads them."""
 
-    text: Annotated[
-        str | None, Parameter(help="The column of the text, by name or by position from 0.")
-    ] = None
+    text: Annotated[str | None, Parameter(help=_TEXT)] = None
     format: Annotated[
         FormatName | None, Parameter(help="What the files are, if their names do not tell.")
     ] = None

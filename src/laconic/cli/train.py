@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from laconic.training.progress import Progress
 
 
+_MANY = 20  # documents, of which some should have the same label
 _SOON = 5  # seconds, after which the time can be told
 _LONG = 10  # minutes, for which people had better not wait
 _CURE = ": there is no GPU here; --preset fast or fewer --epochs take less"
@@ -98,7 +99,9 @@ def train(
         Go on with what was interrupted, also in the middle of an epoch.
 
     """
-    local_path(out)
+    if (local_path(out) / "config.json").exists() and not resume:
+        # Told again when the run is made, which is after much that takes long.
+        raise InputError(f"{out} holds a run; go on with --resume, or choose another folder")
     with resumable(out / "checkpoints"):
         given = read_toml(config) if config else {}
         chosen = vars(settings) if settings is not None else {}
@@ -109,7 +112,6 @@ def train(
         data = labelled_corpus(inputs, reading, label)
         validation = labelled_corpus([valid], reading, label, data) if valid else None
         groups = None if group is None else _groups(data, group)
-        from laconic.tasks import task_of
         from laconic.training.auto import learn
         from laconic.training.run import Run
 
@@ -120,7 +122,7 @@ def train(
             settled = TrainingConfig.from_json(before.to_json() | given)
         command = shlex.join(["laconic", *sys.argv[1:]])
         quiet = as_json or not _main_process()
-        task = task_of(data.labels, settled.task)
+        task = _task(inputs, data, settled.task)
         if not quiet:
             print(f"{_learned(task)}, {how_many(len(data), 'document')}", flush=True)
         with nullcontext() if quiet else Bar("MofNCompleteColumn") as bar:
@@ -138,8 +140,38 @@ def train(
             )
         _leave_processes()
         if _main_process():
-            like = "".join(Path(inputs[0]).suffixes[-2:]) or ".parquet"
-            _say(out, trained, _write_report(out), as_json, f"test{like}")
+            _say(out, trained, _write_report(out), as_json, _suffix(inputs[0]))
+
+
+def _suffix(name: str) -> str:
+    """Return how other files like these may end: a folder's are in folders."""
+    return "/" if Path(name).is_dir() else "".join(Path(name).suffixes[-2:]) or ".csv"
+
+
+def _task(inputs: list[str], data: Corpus, name: str) -> Task:
+    """Return what the labels set; InputError where they cannot be what somebody meant."""
+    from laconic.tasks import task_of
+
+    file, labels = ", ".join(inputs), data.labels
+    try:
+        task = task_of(labels, name)
+    except InputError as error:
+        raise error.at(file=file) from None
+    if task.single and "" in task.classes:  # a field of a CSV in which there is nothing
+        reason = "there is no label; give it one, or leave it out"
+        raise InputError(reason, file=file, document=labels.index(""))
+    classes, column = len(task.classes), data.about.label
+    if task.single and classes == len(data) >= _MANY:
+        raise InputError(
+            f"{classes:,} documents have {classes:,} different labels, so nothing can be learned "
+            f"from them; choose another column than {column!r} with --label, or --task regression "
+            "for numbers",
+            file=file,
+        )
+    if task.single and 2 * classes > len(data) >= _MANY and _main_process():
+        told = f"{classes:,} classes of {how_many(len(data), 'document')}"
+        print(f"laconic: {told}: is {column!r} the column of the labels?", file=sys.stderr)
+    return task
 
 
 def _groups(data: Corpus, name: str) -> list[Any]:
@@ -178,7 +210,7 @@ def _write_report(out: Path) -> Path | None:
     return out / "report.html"
 
 
-def _say(out: Path, trained: Trained, report: Path | None, as_json: bool, test: str) -> None:
+def _say(out: Path, trained: Trained, report: Path | None, as_json: bool, like: str) -> None:
     done = trained.history[-1]
     if as_json:
         figures = {
@@ -208,8 +240,11 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool, test: 
     print(f"  model      {out / 'model'}")
     if report:
         print(f"  report     {report}")
-    print(f"  evaluate   laconic evaluate {shlex.quote(str(out))} {test}")
-    print(f"  predict    laconic predict {shlex.quote(str(out))} new.csv -o predictions.csv")
+    run, new = shlex.quote(str(out)), f"new{like if like != '.parquet' else '.csv'}"
+    print(f"  evaluate   laconic evaluate {run} test{like}")
+    print(f"  predict    laconic predict {run} {new} -o predictions.csv")
+    print(f"  explain    laconic explain {run} {new} --row 0 -o why.html")
+    print(f"  explore    laconic explore {run}")
 
 
 def _learned(task: Task) -> str:

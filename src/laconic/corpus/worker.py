@@ -16,6 +16,7 @@ from laconic.errors import GrammarError, InputError, OutOfMemoryError
 from laconic.grammar import Grammars
 
 _LONGEST = 0xFFFFFF00  # terminals; the core keeps positions in 32 bits
+_EMPTY = "the document is empty; leave it out, as laconic compress --on-error skip does"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def _grammars(
         raise DocumentError(error.reason, document=error.document or 0) from None
     lengths = grammars.expanded_lengths
     if not lengths.all():
-        raise DocumentError("the document is empty", document=int((lengths == 0).argmax()))
+        raise DocumentError(_EMPTY, document=int((lengths == 0).argmax()))
     return grammars, lengths
 
 
@@ -117,7 +118,7 @@ def _symbols(documents: pa.Array, alphabet: Alphabet) -> tuple[Symbols, npt.NDAr
         if first_empty is None or row < first_empty:
             raise DocumentError(error.reason, document=row, position=error.position) from None
     if first_empty is not None:
-        raise DocumentError("the document is empty", document=first_empty)
+        raise DocumentError(_EMPTY, document=first_empty)
     longest = int(np.diff(starts).argmax()) if len(starts) > 1 else 0
     if len(starts) > 1 and starts[longest + 1] - starts[longest] > _LONGEST:
         raise DocumentError(f"it has more than {_LONGEST} terminals; split it", document=longest)

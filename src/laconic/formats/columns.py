@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from laconic.formats.format import ReadError, ReadOptions, Reject, RowNumbers, s
 
 STRINGS = (pa.string(), pa.large_string())
 MOST_COLUMNS = 10_000  # each takes some 50 kB while a corpus is written
-_LISTED = 50  # of them in a message
+_LISTED, _LONGEST = 50, 60  # of them in a message, and letters of a name there
+_DELIMITERS = (";", "\t", "|")  # that a CSV may have instead of commas
 
 
 def choose_columns(
@@ -30,7 +32,7 @@ def choose_columns(
             f"{len(columns):,} columns; at most {MOST_COLUMNS:,} are read: is it of this format?"
         )
         raise ReadError(reason, file=file)
-    listed = ", ".join(map(repr, columns[:_LISTED])) + ", …" * (len(columns) > _LISTED)
+    listed = _listed(columns)
     if twice := sorted(name for name, times in Counter(columns).items() if times > 1):
         raise ReadError(f"two columns are named {twice[0]!r}; rename one of them", file=file)
 
@@ -39,7 +41,8 @@ def choose_columns(
             return column
         if isinstance(column, int) and 0 <= column < len(columns):
             return columns[column]
-        raise ReadError(f"no column {column!r}; choose {flag} from: {listed}", file=file)
+        reason = f"no column {column!r}; choose {flag} from: {_listed(columns, str(column))}"
+        raise ReadError(reason, file=file)
 
     label = None if options.label is None else named(options.label, "--label")
     if options.text is not None:
@@ -57,6 +60,19 @@ def choose_columns(
         reason = f"column {text!r} cannot be both the text and the label; choose from: {listed}"
         raise ReadError(reason, file=file)
     return text, label
+
+
+def _listed(columns: Sequence[str], wanted: str = "") -> str:
+    """Return the names of columns for a message, and what seems wrong with them or is wanted."""
+    cut = [each[:_LONGEST] + "…" * (len(each) > _LONGEST) for each in columns[:_LISTED]]
+    listed = ", ".join(map(repr, cut)) + ", …" * (len(columns) > _LISTED)
+    if max(map(len, columns), default=0) > _LONGEST:
+        return f"{listed}; if that is no header: --no-header, and columns by position from 0"
+    apart = [sign for sign in _DELIMITERS if len(columns) == 1 and sign in columns[0]]
+    if apart:
+        return f"{listed}; are fields apart by --delimiter {apart[0]!r}?"
+    near = get_close_matches(wanted, columns, n=1)
+    return f"{listed}; did you mean {near[0]!r}?" if near else listed
 
 
 def fixed_columns(

@@ -123,7 +123,7 @@ class JsonlReader:
             if _too_deep(value):
                 return f"{key!r} has lists or objects in each other, more than {_DEEPEST} deep"
             if misfit := _misfit(value, kind):
-                return f"{key!r} does not fit the first rows: {misfit}"
+                return f"{key!r} does not fit the first rows: {misfit}; write it as they have it"
         return None
 
     def _one_by_one(

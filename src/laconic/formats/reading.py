@@ -32,6 +32,7 @@ from laconic.formats.registry import format_named, formats_by_suffix
 from laconic.formats.sources import PathOrURL, Source, Stream, find
 
 _DEFAULTS = ReadOptions()
+_STANDARD_INPUT = "/dev/stdin"  # what the command line calls it
 _OF_BYTES = ("parquet", "files")  # where documents may be bytes that gzip or zlib left
 
 
@@ -235,6 +236,10 @@ def _format_of(sources: list[Source], delimiter: str | None) -> str:
         elif format is None:
             known = " ".join(by_suffix)
             reason = f"which format is {source.suffix!r}? Choose with --format, or name it: {known}"
+            if source.name == _STANDARD_INPUT:
+                known = ", ".join(dict.fromkeys(each.name for each in by_suffix.values()))
+                reason = f"which format is it? Choose with --format: {known}"
+                raise ReadError(reason, file="standard input")
             raise ReadError(reason, file=source.name)
         else:
             names[format.name] += 1

@@ -16,7 +16,7 @@ from torch import Tensor
 from laconic.alphabet import Alphabet, Document, speller
 from laconic.batching import collate
 from laconic.corpus.documents import DocumentSource
-from laconic.errors import InputError
+from laconic.errors import InputError, visible
 from laconic.grammar import Grammar, Grammars
 from laconic.inference.attribution import scores_of_document, scores_of_many
 from laconic.inference.counted_explanation import (
@@ -31,6 +31,7 @@ from laconic.inference.words import Word, words_of
 
 Method: TypeAlias = Literal["gradient", "integrated"]
 Floats: TypeAlias = npt.NDArray[np.float64]
+_SHOWN = 5  # words of an explanation at a prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class ScoredSymbol:
     """What the two operands of its rule stand for; None for a terminal."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """A document in pieces with scores; integrated ones add up to value - base.
 
@@ -75,6 +76,14 @@ class Explanation:
     """The document in words and what is between them, each with what its letters add."""
     shares: dict[str, float] = field(default_factory=dict)
     """How much of what is said, for or against, each view says."""
+
+    def __repr__(self) -> str:
+        """Return the prediction and the strongest words: all of it would fill many screens."""
+        single = not isinstance(self.prediction, list)
+        sure = (self.probabilities or {}).get(self.prediction) if single else None
+        told = repr(self.prediction) if sure is None else f"{self.prediction!r}, {sure:.1%}"
+        words = [f"{word.text:.40} {word.score:+.2f}" for word in self.words()[:_SHOWN]]
+        return visible(f"<Explanation of {told}: {', '.join(words)}>")
 
     @property
     def text(self) -> str:

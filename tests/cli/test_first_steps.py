@@ -1,0 +1,146 @@
+"""What somebody meets who tries Laconic for the first time, with files as people have them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("accelerate", reason="training needs accelerate: laconic[train]")
+
+from laconic.cli import app
+from laconic.errors import LaconicError
+
+GOLDEN = Path(__file__).parents[1] / "golden/v3"
+WORDS = ("good soup", "bad bread", "warm plates", "cold tea")
+
+
+def laconic(*words: str | Path) -> None:
+    app([str(word) for word in words], exit_on_error=False, result_action="return_value")
+
+
+def refused(*words: str | Path) -> str:
+    """Return what a command says that does not work."""
+    with pytest.raises(LaconicError) as caught:
+        laconic(*words)
+    return str(caught.value)
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    path = tmp_path / "reviews.csv"
+    rows = [f"{WORDS[k % 4]} and {WORDS[k * k % 3]} {k},{1 + 4 * (k % 2)}" for k in range(24)]
+    path.write_text("\n".join(["text,stars", *rows, ""]))
+    return path
+
+
+def test_a_folder_that_holds_a_run_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    # Learning may take an hour: nobody wants to hear of it then.
+    said = refused("train", tmp_path / "nowhere.csv", "-o", GOLDEN / "run")
+    assert said == f"{GOLDEN / 'run'} holds a run; go on with --resume, or choose another folder"
+
+
+def test_what_to_do_next_is_said(
+    reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    quick = ("--preset", "fast", "--epochs", "1", "--device", "cpu")
+    laconic("train", reviews, "-o", run, "--label", "stars", *quick)
+    said = capsys.readouterr().out.splitlines()[-4:]
+    assert said == [
+        f"  evaluate   laconic evaluate {run} test.csv",
+        f"  predict    laconic predict {run} new.csv -o predictions.csv",
+        f"  explain    laconic explain {run} new.csv --row 0 -o why.html",
+        f"  explore    laconic explore {run}",
+    ]
+    page = tmp_path / "why.html"
+    laconic("explain", run, reviews, "--row", "1", "-o", page)
+    said = capsys.readouterr().out
+    assert said.startswith((f"{page}: 1, ", f"{page}: 5, "))
+    assert said.endswith(" %\n")
+
+
+def test_rows_without_a_label_are_no_class(reviews: Path, tmp_path: Path) -> None:
+    reviews.write_text(reviews.read_text().replace("cold tea and good soup 3,5", "cold tea,"))
+    said = refused("train", reviews, "-o", tmp_path / "run", "--label", "stars")
+    cure = "there is no label; give it one, or leave it out"
+    assert said == f"{reviews}, document 3: {cure}"
+    rows = [{"text": "good", "stars": 5}, {"text": "bad", "stars": None}]
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = refused("train", lines, "-o", tmp_path / "run", "--label", "stars")
+    assert said == f"{lines}, document 1: {cure}"
+
+
+def test_labels_that_are_all_different_are_no_classes(reviews: Path, tmp_path: Path) -> None:
+    said = refused("train", reviews, "-o", tmp_path / "run", "--text", "stars", "--label", "text")
+    assert said == (
+        f"{reviews}: 24 documents have 24 different labels, so nothing can be learned from them; "
+        "choose another column than 'text' with --label, or --task regression for numbers"
+    )
+
+
+def test_most_labels_different_is_said(
+    reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{WORDS[k % 4]},{k // 2 * 2 if k < 10 else k}" for k in range(24)]
+    reviews.write_text("\n".join(["text,id", *rows, ""]))
+    quick = ("--preset", "fast", "--epochs", "1", "--device", "cpu")
+    laconic("train", reviews, "-o", tmp_path / "run", "--label", "id", *quick)
+    said = capsys.readouterr().err
+    assert "laconic: 19 classes of 24 documents: is 'id' the column of the labels?" in said
+
+
+def test_an_empty_document_has_a_cure(reviews: Path, tmp_path: Path) -> None:
+    reviews.write_text(reviews.read_text().replace("cold tea and good soup 3,5", ",5"))
+    said = refused("train", reviews, "-o", tmp_path / "run", "--label", "stars")
+    assert said.startswith(f"{reviews}, row 4: the document is empty; leave it out")
+
+
+def test_numbers_and_texts_in_one_column_have_a_cure(tmp_path: Path) -> None:
+    lines = tmp_path / "lines.jsonl"
+    rows = [{"text": "good", "stars": "5"}, {"text": "bad", "stars": 1}]
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = refused("train", lines, "-o", tmp_path / "run", "--label", "stars")
+    assert said == (
+        f"{lines}, row 2: 'stars' does not fit the first rows: int instead of string; write it as "
+        "they have it"
+    )
+
+
+@pytest.mark.parametrize(("sign", "told"), [(";", "';'"), ("\t", r"'\t'"), ("|", "'|'")])
+def test_another_delimiter_is_recognised(
+    sign: str, told: str, reviews: Path, tmp_path: Path
+) -> None:
+    reviews.write_text(reviews.read_text().replace(",", sign))
+    said = refused("train", reviews, "-o", tmp_path / "run", "--label", "stars")
+    assert said.endswith(f"; are fields apart by --delimiter {told}?")
+
+
+def test_a_column_is_misspelt(reviews: Path, tmp_path: Path) -> None:
+    said = refused("train", reviews, "-o", tmp_path / "run", "--label", "star")
+    assert said == (
+        f"{reviews}: no column 'star'; choose --label from: 'text', 'stars'; did you mean 'stars'?"
+    )
+
+
+def test_a_header_that_is_none(reviews: Path, tmp_path: Path) -> None:
+    # A whole review is no name: it is cut, and the cure is said.
+    review = "It was a good soup, and we came back. " * 30
+    reviews.write_text(f'"{review}",5\n"{review} Again.",1\n')
+    said = refused("train", reviews, "-o", tmp_path / "run", "--label", "stars")
+    assert "if that is no header: --no-header" in said
+    assert len(said) < len(str(reviews)) + 250
+
+
+def test_documents_that_came_through_a_pipe_cannot_be_explored(tmp_path: Path) -> None:
+    run = shutil.copytree(GOLDEN / "run", tmp_path / "run")
+    about = json.loads((run / "about.json").read_text())
+    about["corpus"]["path"] = "/dev/stdin"
+    (run / "about.json").write_text(json.dumps(about))
+    said = refused("explore", run)
+    assert said == (
+        f"{run} was trained on standard input, which is gone: name documents, and --run {run}"
+    )
