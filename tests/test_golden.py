@@ -46,7 +46,6 @@ ADDED: dict[str, Any] = {
     "shared_ngrams": 0,
     "ngram_counts": "log",
     "minutes": None,
-    "refit": False,
     "kernels": True,  # how a layer is computed, not what
 }
 

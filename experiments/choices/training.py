@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from laconic.training.holdout import targets_of
 from laconic.training.settings import TrainingConfig
 from laconic.training.validation import forward_pass
 
-__all__ = ["forget_stale", "run_trial", "trial"]
+__all__ = ["config_of", "forget_stale", "run_trial", "trial"]
 
 _APART = 0.3  # of the documents, that tell what automatic training is worth
 
@@ -85,14 +86,20 @@ def _apart(source: Corpus, seed: int) -> tuple[Corpus, Corpus]:
     return source[np.flatnonzero(out)], source[np.flatnonzero(~out)]
 
 
+def config_of(row: Figures) -> TrainingConfig:
+    """Return the settings of a trial, on a CPU; a setting that is gone since then is left out."""
+    known = {each.name for each in fields(TrainingConfig)}
+    kept = {name: value for name, value in row["config"].items() if name in known}
+    return TrainingConfig.from_json({**kept, "device": "cpu"})
+
+
 def forget_stale(results: Path, trials: Sequence[Trial]) -> int:
     """Remove results of trials that had other settings, and return how many there were."""
     stale = []
     for each in trials:
         found = find_row(results, *each.key)
         if found is not None:
-            of = TrainingConfig.from_json({**found["config"], "device": "cpu"})
-            same = found["codec"] == each.method.codec and of == each.config("cpu")
+            same = found["codec"] == each.method.codec and config_of(found) == each.config("cpu")
             stale += [] if same else [each.key]
     remove_rows(results, stale)
     return len(stale)

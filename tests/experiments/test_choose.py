@@ -11,7 +11,7 @@ import pytest
 
 from experiments.choices.outcome import HELD_OUT, outcome
 from experiments.choices.space import Trial, read_space, trials
-from experiments.choices.training import forget_stale, run_trial, trial
+from experiments.choices.training import config_of, forget_stale, run_trial, trial
 from experiments.choose import RESULTS, main
 from experiments.paper.corpora import corpora, training_corpus
 from experiments.paper.results import (
@@ -88,7 +88,7 @@ def test_committed_trials_had_the_settings_of_the_space() -> None:
     known = {(each.dataset, each.method.name, each.seed): each for each in every}
     for row in rows_in(RESULTS):
         wanted = known[row["dataset"], row["method"], row["seed"]]
-        assert TrainingConfig.from_json(row["config"] | {"device": "cpu"}) == wanted.config("cpu")
+        assert config_of(row) == wanted.config("cpu")
         assert row["codec"] == wanted.method.codec
         assert "test" not in row
 

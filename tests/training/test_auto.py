@@ -15,7 +15,7 @@ from accelerate import Accelerator
 from laconic import Corpus, Rulebook
 from laconic.inference.predictor import Predictor
 from laconic.tasks import LabelError
-from laconic.training import auto, linear, sizing
+from laconic.training import auto
 from laconic.training.auto import learn, together
 from laconic.training.blend import Blend
 from laconic.training.holdout import divide, split_groups
@@ -87,38 +87,6 @@ def test_reading_validates_on_the_documents_that_the_blend_rests_on(device: str)
     assert reading is not None
     assert reading.preset == {"cpu": "fast", "cuda": "accurate"}[device]
     assert divide(corpus(300), None, None, reading).rows.tolist() == parts.rows.tolist()
-
-
-def test_reads_again_from_all_documents_where_time_is_no_matter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sizing, "_AGAIN_ON", ("cpu",))
-    # Else counting knows so much of these documents that reading adds nothing.
-    monkeypatch.setattr(linear, "can_tell", lambda *_: False)
-    data, said, run = corpus(400), list[str](), tmp_path / "run"
-    config = resolve("auto", READER | {"epochs": 4, "refit": True})
-    trained = learn(data, config, run, say=said.append)
-    told = trained.history[-1]["auto"]["reading"]
-    assert told["share"] > 0
-    assert told["again"]
-    assert "again, from held-out documents, too" in said[-1]
-    first, again = Run.open(run / "reading"), Run.open(run / "read_again")
-    assert again.finished
-    sizes = [
-        (run.about["corpus"]["training"], run.about["corpus"]["validation"])
-        for run in (first, again)
-    ]
-    assert sizes == [(320, 80), (400, 0)]
-    assert again.metrics()[-1]["best_epoch"] == first.metrics()[-1]["best_epoch"]
-    # It is the second one that the model reads with, in the rates of a whole training.
-    mine, theirs = trained.model.state_dict(), again.model().state_dict()
-    assert all(torch.equal(mine[n], theirs[n]) for n in theirs if n.startswith("composer"))
-    assert again.metrics()[0]["learning_rate"] == pytest.approx(
-        first.metrics()[0]["learning_rate"], rel=0.01
-    )
-    assert learn(data, config, run, resume=True).history == trained.history
-    alone = learn(data, replace(config, refit=False))
-    assert not alone.history[-1]["auto"]["reading"]["again"]
 
 
 def test_of_few_letters_long_runs_are_counted() -> None:

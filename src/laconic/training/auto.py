@@ -23,7 +23,6 @@ from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.nn import GrammarModel
 from laconic.nn.memory import memory_figures, peak_memory_mb, reserved_memory_mb
-from laconic.show import how_many
 from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for
 from laconic.training.blend import Blend, blended
@@ -33,9 +32,9 @@ from laconic.training.loop import Trained, train
 from laconic.training.new_model import new_optimizer
 from laconic.training.progress import Progress
 from laconic.training.recorder import Recorder
-from laconic.training.run import READ_AGAIN, READING, Run
+from laconic.training.run import READING, Run
 from laconic.training.settings import TrainingConfig
-from laconic.training.sizing import Sized, deadline, reads_again, sized_reading
+from laconic.training.sizing import Sized, deadline, sized_reading
 from laconic.training.streaming import with_stream
 from laconic.training.threads import threads_as_before, use_few_threads
 from laconic.training.validation import forward_pass
@@ -64,10 +63,8 @@ def learn(
 
     A linear model of n-grams is fitted at once; then a model that reads is trained in the time that
     there is, in the run's folder `reading`; documents that are held out tell how much each may say,
-    and whether reading is worth it. With `refit`, where it is and time is no matter, reading is
-    trained again for as many epochs, from those documents, too, in the folder `read_again`. `say`
-    is told in a few lines what was done, and why. `groups` [N] are documents' groups, of which none
-    both trains and validates.
+    and whether reading is worth it. `say` is told in a few lines what was done, and why. `groups`
+    [N] are documents' groups, of which none both trains and validates.
     """
     given: dict[str, Any] = {"valid": valid, "weights": weights, "groups": groups}
     if config.model != "auto":
@@ -92,18 +89,12 @@ def learn(
         if recorder.finished and folder is not None:
             model, line = Run.open(folder).model(), recorder.history[-1]
         else:
-            inner, outer = (folder and folder / name for name in (READING, READ_AGAIN))
+            inner = folder and folder / READING
             size, read = work.size(began, inner if resume else None), None
             given |= {"task": parts.task, "resume": resume, "progress": progress}
             if size.config is not None:
                 read = train(source, size.config, inner, until=size.until, **given)
-
-            def again(epochs: int) -> GrammarModel:
-                assert size.config is not None
-                all_of = replace(size.config, holdout=0.0, patience=None)
-                return train(source, all_of, outer, last_epoch=epochs, **given).model
-
-            model, line = work.blend(counting, read, size, again)
+            model, line = work.blend(counting, read, size)
             for epoch in read.history[:-1] if read is not None else ():
                 recorder.add(epoch)
             recorder.keep(model)
@@ -179,23 +170,15 @@ class _Work:
         """Decide what to read with, and for how long; as before, if there is such a run."""
         if before is not None and (before / "config.json").exists():
             until = deadline(self.config, self.accelerator, began)
-            again = reads_again(self.config, self.accelerator, until)
-            return Sized(Run.open(before).config, "", until, again)
+            return Sized(Run.open(before).config, "", until)
         size = sized_reading(self.parts, self.config, self.accelerator, began)
         self.say(f"reading    {size.why}")
         return size
 
     def blend(
-        self,
-        counting: LinearView,
-        read: Trained | None,
-        size: Sized,
-        again: Callable[[int], GrammarModel],
+        self, counting: LinearView, read: Trained | None, size: Sized
     ) -> tuple[GrammarModel, dict[str, Any]]:
-        """Return the model that says what the views together say, and the last line of the run.
-
-        `again` reads all documents, for so many epochs.
-        """
+        """Return the model that says what the views together say, and the last line of the run."""
         task, validation = self.parts.task, self.parts.validation
         told: dict[str, Any] = {
             "counting": {
@@ -210,28 +193,21 @@ class _Work:
         line: dict[str, Any] = {"done": True, "best_epoch": 0, "valid": None, "auto": told}
         model, outputs = counting.model, counting.held_out
         if read is not None and validation is not None:
-            # Named by nobody, so that its graphs give their memory to what may be trained next.
             said = forward_pass(read.model, self.config, self.accelerator.num_processes).outputs(
                 validation.select(counting.rows), self.accelerator
             )
             targets = targets_of(validation)[counting.rows]
             blend = blended(task, counting.held_out, said, targets)
-            whole = self.refit and size.again and blend.share > 0
             outputs = blend.counting * counting.held_out + blend.reading * said
             line["best_epoch"] = read.best_epoch if blend.share else 0
             told["reading"] |= {
                 "epochs": len(read.history) - 1,
                 "share": blend.share,
-                "again": whole,
                 "valid": self._figures(said, counting.rows),
             }
             told["losses"] = blend.losses
             self._say_of(said, blend)
-            if whole:
-                epochs = how_many(read.best_epoch, "epoch")
-                self.say(f"reading    again, from held-out documents, too: {epochs}")
-            reader = again(read.best_epoch) if whole else read.model
-            model = together(counting.model, reader, blend)
+            model = together(counting.model, read.model, blend)
         line["valid"] = self._figures(outputs, counting.rows, whole=True)
         return model, line
 

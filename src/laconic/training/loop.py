@@ -80,7 +80,6 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     notes: Mapping[str, Any] | None = None,
     until: float | None = None,
-    last_epoch: int | None = None,
 ) -> Trained:
     """Train a model on a corpus, or on a dataset whose numbers `task` explains.
 
@@ -89,10 +88,10 @@ def train(
     `folder`, a run is written there (laconic.training.run), to which `notes` are added; `resume`
     goes on with it. `progress` is called after every step and epoch, and before, while documents
     are read; it may raise to stop. `until`, of time.perf_counter(), ends the epoch in which it
-    comes with the next step, and the training with it; `last_epoch` ends it there, with the rates
-    of one that goes on. In several processes (torchrun), each calls this; the gradient is that of
-    the mean loss over the documents of all. On the CPU, the same arguments and number of threads
-    give the same weights, also after interruptions. Torch's random state is left as it was.
+    comes with the next step, and the training with it. In several processes (torchrun), each calls
+    this; the gradient is that of the mean loss over the documents of all. On the CPU, the same
+    arguments and number of threads give the same weights, also after interruptions. Torch's random
+    state is left as it was.
 
     Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
@@ -181,7 +180,7 @@ def train(
         if cuda:
             measure(size, model, losses_of, optimizer, config, accelerator, training, sampler)
         late = False
-        for epoch in range(at.epoch, min(config.epochs, last_epoch or config.epochs)):
+        for epoch in range(at.epoch, config.epochs):
             if late or _out_of_patience(config, at):
                 break
             sampler.set_epoch(epoch, start=at.batch)

@@ -35,12 +35,9 @@ _METRICS = "metrics.jsonl"
 _RULEBOOK = "rulebook.json"
 READING = "reading"
 """The folder within a run of model "auto" that is the run of its reading part."""
-READ_AGAIN = "read_again"
-"""Likewise, of the reading part that learned from all documents."""
 _OURS = {
     *("config.json", "about.json", _RULEBOOK, "model", "checkpoints", _METRICS, "report.html"),
     READING,
-    READ_AGAIN,
 }
 
 
@@ -59,7 +56,6 @@ class Run:
     - metrics.jsonl: a line for each epoch; the last one of a finished run has "done"
     - checkpoints/: where to go on
     - reading/: of the model "auto", the run of the part that reads
-    - read_again/: likewise, of that part when it learned from all documents, if it did
     """
 
     folder: Path

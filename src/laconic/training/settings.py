@@ -65,9 +65,6 @@ class TrainingSettings(ModelSettings):
     holdout: float = setting(
         0.2, "Share of the documents that validates, without --valid.", 0, below=1
     )
-    refit: bool = setting(
-        False, "auto, on a GPU: read again in the end, from held-out documents, too."
-    )
     patience: int | None = setting(None, "Stop after so many epochs without improvement.", 1, _MANY)
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, …")
     workers: int = setting(0, "Processes that make batches.", 0, 1024)

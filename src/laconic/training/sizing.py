@@ -22,7 +22,6 @@ _PROBE = 96  # documents that tell how fast reading is
 _SPARE = 0.85  # of the time is for steps: the rest validates
 _DOCUMENTS = 80_000  # times read, at least: small sets get more epochs than the preset has
 _EPOCHS = 30  # and never more than so many
-_AGAIN_ON = ("cuda", "mps")  # kinds of devices on which reading twice takes little time
 
 
 class Sized(NamedTuple):
@@ -32,8 +31,6 @@ class Sized(NamedTuple):
     why: str
     until: float | None = None
     """Of time.perf_counter()."""
-    again: bool = False
-    """Whether to read again in the end, from all documents."""
 
 
 def sized_reading(
@@ -69,8 +66,7 @@ def sized_reading(
         if not (unhurried or gpu) and threads_are_free():
             _speed(parts, reading)
         why, until = f"{told}, {how_many(epochs, 'epoch')}", deadline(config, accelerator, began)
-        again = reads_again(config, accelerator, until)
-        return Sized(replace(reading, epochs=epochs), why, until, again)
+        return Sized(replace(reading, epochs=epochs), why, until)
     speed, late = _speed(parts, reading), cast(float, deadline(config, accelerator, began))
     some = int(_SPARE * (late - time.perf_counter()) * speed)
     rate = f"{speed:,.0f} documents a second"
@@ -108,11 +104,6 @@ def deadline(config: TrainingConfig, accelerator: Accelerator, began: float) -> 
     if minutes is None and free and config.epochs == TrainingConfig.epochs:
         minutes = _MINUTES
     return None if minutes is None else began + 60 * minutes
-
-
-def reads_again(config: TrainingConfig, accelerator: Accelerator, until: float | None) -> bool:
-    """Return whether there is time to read once more in the end, from all documents."""
-    return config.refit and until is None and accelerator.device.type in _AGAIN_ON
 
 
 def _speed(parts: Divided, config: TrainingConfig) -> float:
