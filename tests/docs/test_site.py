@@ -17,8 +17,7 @@ from pages import CELLS, opened
 from .blocks import ROOT
 
 pytest.importorskip("mkdocs", reason="the site is built by mkdocs: pip install --group docs")
-# One process builds the site, and all tests here share it.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
