@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CORE := CMakeLists.txt $(wildcard core/*.hpp core/*.cpp bindings/*.hpp bindings/*.cpp)
+# A file's tests stay in one process, which sets up what they share once; tests/conftest.py decides which files begin.
+TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindings/*.hpp bindings/*.cpp)
 
 .PHONY: help demo check test test-lowest lint types layers core-test python-test quick-test bench torture docs stubs format clean
@@ -45,15 +47,15 @@ layers: $(VENV)/installed-dev
 
 core-test: $(VENV)/created
 	$(BIN)/cmake -S . -B build/core-test -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
-	  -DLACONIC_BINDINGS=OFF -DLACONIC_TESTS=ON > /dev/null
+	  -DLACONIC_BINDINGS=OFF -DLACONIC_TESTS=ON -DLACONIC_FEWER_HEADERS=ON > /dev/null
 	MAKEFLAGS= $(BIN)/cmake --build build/core-test
 	$(BIN)/ctest --test-dir build/core-test --output-on-failure -j 2
 
 python-test: $(VENV)/installed-dev
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest $(TOGETHER)
 
 quick-test: $(VENV)/installed-dev
-	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 --dist loadgroup -m "not slow and not engine and not browser" \
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest $(TOGETHER) -m "not slow and not engine and not browser" \
 	  $(addprefix --ignore=tests/,benchmarks cli docs engines experiments inference packaging tools)
 
 bench: $(VENV)/installed-dev
@@ -77,6 +79,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python tools/draw_how.py
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m experiments.choose decide
+	$(BIN)/python -m experiments.counted report
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.converged_page
 	$(BIN)/python -m experiments.automatic_page
@@ -101,18 +104,23 @@ clean:
 $(VENV)/created: constraints.txt
 	@echo "Setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --quiet --constraint constraints.txt pip scikit-build-core nanobind cmake ninja
+	@$(PIP) install --quiet --no-compile --constraint constraints.txt pip scikit-build-core nanobind cmake ninja
 	@touch $@
 
 # Editable, so that only a change of C++ or of the packaging needs another build; and without build isolation,
-# so that such a build compiles just the files that changed.
-$(VENV)/installed: $(VENV)/created pyproject.toml $(CORE)
+# so that such a build compiles just the files that changed. Python compiles what it imports, a small part of
+# what is installed.
+INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --no-compile --constraint constraints.txt \
+  --no-build-isolation --editable
+INSTALLED_FROM := $(VENV)/created pyproject.toml $(CORE)
+
+$(VENV)/installed: $(INSTALLED_FROM)
 	@echo "Building the core, about 20 seconds …"
-	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation --editable ".[dna,report,sklearn]"
+	@$(INSTALL) ".[dna,report,sklearn]"
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed
-	@echo "Installing what the tests need …"
-	@PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --constraint constraints.txt --no-build-isolation \
-	  --editable ".[dna,ray,report,sklearn,spark,url]" --group dev
-	@touch $@
+# All in one go: `installed` has nothing that this has not.
+$(VENV)/installed-dev: $(INSTALLED_FROM)
+	@echo "Building the core and installing what the tests need …"
+	@$(INSTALL) ".[dna,ray,report,sklearn,spark,url]" --group dev
+	@touch $(VENV)/installed $@

@@ -157,20 +157,16 @@ private:
         Text& sequence = grammar_.sequence;
         std::size_t size = 0, end = sequence.size();
         // A cell's number moves with it; those beside a new symbol are looked up once it is all in place.
-        std::vector<std::uint32_t> moved;
-        moved.reserve(cells_.size());
         for (std::size_t i = 0; i < end; ++i) {
             const bool here = i + 1 < end && cells_[i] == best;
             i += here;
+            if (i + 1 < end) cells_[size] = cells_[i];
             sequence[size++] = here ? symbol : sequence[i];
-            moved.push_back(i + 1 < end ? cells_[i] : 0);
         }
         sequence.resize(size);
-        cells_.clear();
-        for (std::size_t i = 0; i + 1 < size; ++i) {
-            const bool touched = sequence[i] == symbol || sequence[i + 1] == symbol;
-            cells_.push_back(touched ? number(sequence[i], sequence[i + 1]) : moved[i]);
-        }
+        cells_.resize(size - 1);
+        for (std::size_t i = 0; i + 1 < size; ++i)
+            if (sequence[i] == symbol || sequence[i + 1] == symbol) cells_[i] = number(sequence[i], sequence[i + 1]);
     }
 
     const Symbol alphabet_size_;

@@ -16,8 +16,7 @@ import pytest
 
 import laconic
 
-# One process copies the sources, and all tests here share them.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("extending")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "extending.md"
@@ -122,7 +121,7 @@ def test_it_is_built_from_so_few_files(thing: Thing, tree: Path, tmp_path: Path)
         f"-DPython_EXECUTABLE={sys.executable}",
     ]
     # Not for speed: what is not optimised is compiled in a third of the time.
-    fast = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0"]
+    fast = ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DLACONIC_FEWER_HEADERS=ON"]
     for command in (
         [tools["cmake"], "-S", str(tree), "-B", str(build), *settings, *fast],
         [tools["cmake"], "--build", str(build)],

@@ -17,8 +17,7 @@ import pytest
 
 pytest.importorskip("scikit_build_core", reason="builds Laconic: pip install scikit-build-core")
 pytest.importorskip("nanobind", reason="builds Laconic: pip install nanobind")
-# One process builds the wheel, and all tests here share it.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "tests/packaging/smoke.py"
@@ -48,7 +47,8 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def wheel(sdist: Path) -> Path:
     """The wheel that the source archive gives; not optimized, since that takes twice as long."""
-    quick = ("--config-settings", "cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O0")
+    settings = "CMAKE_CXX_FLAGS_RELEASE=-O0", "LACONIC_FEWER_HEADERS=ON"
+    quick = [f"--config-settings=cmake.define.{setting}" for setting in settings]
     pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")
     run(*pip, "--no-cache-dir", *quick, "-w", ".", sdist, folder=sdist.parent)
     (wheel,) = sdist.parent.glob("*.whl")
