@@ -144,3 +144,39 @@ def test_documents_that_came_through_a_pipe_cannot_be_explored(tmp_path: Path) -
     assert said == (
         f"{run} was trained on standard input, which is gone: name documents, and --run {run}"
     )
+
+
+def test_a_file_without_a_header_is_read_as_in_training(
+    reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The first document would be taken for names, and nobody would see that one is missing.
+    lines = reviews.read_text().splitlines()[1:]
+    lines[0] = r"A soup\nin two lines,5"
+    reviews.write_text("\n".join([*lines, ""]))
+    run, quick = tmp_path / "run", ("--preset", "fast", "--epochs", "1", "--device", "cpu")
+    bare = ("--no-header", "--escapes", "--text", "0", "--label", "1")
+    laconic("train", reviews, "-o", run, *bare, *quick)
+    capsys.readouterr()
+    laconic("evaluate", run, reviews, "--json")
+    said = capsys.readouterr()
+    assert json.loads(said.out)["documents"] == 24
+    assert said.err == (
+        "laconic: read without a header, and with escapes, as in training; else --header, "
+        "--no-escapes\n"
+    )
+    laconic("predict", run, reviews, "-o", tmp_path / "p.csv")
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 25
+    capsys.readouterr()
+    laconic("explain", run, reviews, "--row", "0", "--json")
+    assert "".join(each["text"] for each in json.loads(capsys.readouterr().out)["pieces"]) == (
+        "A soup\nin two lines"
+    )
+    laconic("explore", run, "-o", tmp_path / "page.html")
+    assert "Document 0" in (tmp_path / "page.html").read_text()
+    laconic("predict", run, reviews, "-o", tmp_path / "q.csv", "--header", "--text", "0")
+    assert len((tmp_path / "q.csv").read_text().splitlines()) == 24
+    # Another format has none of this, and nothing is said.
+    (tmp_path / "new.jsonl").write_text('{"text": "good"}\n')
+    capsys.readouterr()
+    laconic("predict", run, tmp_path / "new.jsonl", "-o", tmp_path / "r.csv")
+    assert capsys.readouterr().err == ""

@@ -94,7 +94,7 @@ def explain(
     from laconic.inference.predictor import Predictor
 
     predictor = Predictor.from_run(run, device)
-    opened = open_inputs(inputs, reading, predictor.usual_text)
+    opened = open_inputs(inputs, reading, predictor.learned_from)
     if out is not None:
         spare_inputs(out, opened.files)
     if opened.corpus is not None:

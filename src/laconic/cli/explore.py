@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from cyclopts import Parameter
 
 from laconic.cli.flags import Device, Force, InputPaths, Label, MaybeOut, Reading
-from laconic.cli.inputs import ReadingFlags, column
+from laconic.cli.inputs import ReadingFlags, column, tell_reading
 from laconic.codecs import CodecName
 from laconic.errors import InputError, needs
 from laconic.files import check_output, spare_inputs, write_text
@@ -130,19 +130,20 @@ def _opened(
     from laconic.corpus import Corpus
     from laconic.corpus.inputs import open_inputs
 
-    options = (reading or ReadingFlags()).options()
-    texts = all(each.lower().endswith(".txt") for each in inputs)
-    if texts and options.format is None and options.lines == 1:
-        options = replace(options, format="files")
+    flags = reading or ReadingFlags()
     alike: Any = None
     if run is not None:
         with needs("a run", "train"):
             from laconic.training.run import Run
 
         alike = Run.open(run)
-        text = alike.about.get("corpus", {}).get("text")
-        options = replace(options, usual_text=text)
+    before = {} if alike is None else alike.about.get("corpus", {})
+    options = replace(flags.options(before), usual_text=before.get("text"))
+    texts = all(each.lower().endswith(".txt") for each in inputs)
+    if texts and options.format is None and options.lines == 1:
+        options = replace(options, format="files")
     opened = open_inputs(inputs, replace(options, label=column(label)))
+    tell_reading(opened, flags)
     if opened.documents is None:
         return cast("Corpus", opened.corpus), opened.files
     how = Codec(codec) if codec else alike.codec if alike else Codec()

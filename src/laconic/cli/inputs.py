@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -22,7 +24,14 @@ _TEXT = (
     "beside the label."
 )
 _DELIMITER = "What is between the fields of a CSV, if it is not its suffix's; \\t is a tab."
-_ESCAPES = "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets."
+_HEADER = (
+    "Whether the first row of a CSV names the columns; by default it does, but for a run that "
+    "learned from files where it does not."
+)
+_ESCAPES = (
+    "In the text of a CSV, backslash and n stand for a newline, as in Zhang's data sets; by "
+    "default for a run that learned from such files."
+)
 _LINES = "So many lines of plain text are a document."
 _WITH_PATH = "The path of each document's file comes along, as the column path."
 _LABEL_FROM_PATH = (
@@ -41,19 +50,19 @@ class ReadingFlags:
     format: Annotated[
         FormatName | None, Parameter(help="What the files are, if their names do not tell.")
     ] = None
-    header: Annotated[bool, Parameter(help="Whether the first row of a CSV names the columns.")] = (
-        True
-    )
+    header: Annotated[bool | None, Parameter(help=_HEADER)] = None
     delimiter: Annotated[str | None, Parameter(help=_DELIMITER)] = None
-    escapes: Annotated[bool, Parameter(negative="", help=_ESCAPES)] = False
+    escapes: Annotated[bool | None, Parameter(help=_ESCAPES)] = None
     lines: Annotated[int, Parameter(help=_LINES)] = 1
     with_path: Annotated[bool, Parameter(negative="", help=_WITH_PATH)] = False
     label_from_path: Annotated[str | None, Parameter(help=_LABEL_FROM_PATH)] = None
     max_document: Annotated[int, Parameter(help=_MAX_DOCUMENT)] = 64
 
-    def options(self) -> ReadOptions:
-        """Return these as the readers want them."""
+    def options(self, before: Mapping[str, Any] | None = None) -> ReadOptions:
+        """Return these as the readers want them; what is not said, as a run's files `before`."""
         from laconic.formats import ReadOptions
+
+        known = before or {}
 
         if not 1 <= self.max_document <= _LARGEST:
             reason = f"--max-document must be from 1 to {_LARGEST}, not {self.max_document}"
@@ -63,9 +72,9 @@ class ReadingFlags:
         return ReadOptions(
             format=self.format,
             text=column(self.text),
-            header=self.header,
+            header=known.get("header") is not False if self.header is None else self.header,
             delimiter="\t" if self.delimiter == r"\t" else self.delimiter,
-            escapes=self.escapes,
+            escapes=known.get("escapes") is True if self.escapes is None else self.escapes,
             lines=self.lines,
             with_path=self.with_path,
             label_from_path=self.label_from_path,
@@ -75,16 +84,32 @@ class ReadingFlags:
 
 
 def open_inputs(
-    inputs: list[str], reading: ReadingFlags | None, usual_text: str | None = None
+    inputs: list[str], reading: ReadingFlags | None, before: Mapping[str, Any] | None = None
 ) -> Inputs:
     """Return the corpus, or the raw documents, that a command was given.
 
-    If there is a column `usual_text`, and nobody chose another, the documents are there.
+    What flags do not say is as `before`, which is what a run says of the files it learned from.
     """
     from laconic.corpus import inputs as corpus_inputs
 
-    options = replace((reading or ReadingFlags()).options(), usual_text=usual_text)
-    return corpus_inputs.open_inputs(inputs, options)
+    flags, known = reading or ReadingFlags(), before or {}
+    options = replace(flags.options(known), usual_text=known.get("text"))
+    opened = corpus_inputs.open_inputs(inputs, options)
+    tell_reading(opened, flags)
+    return opened
+
+
+def tell_reading(opened: Inputs, flags: ReadingFlags) -> None:
+    """Say what is not as in most files, and was not asked for: the files may be others."""
+    layout = opened.documents.layout if opened.documents is not None else {}
+    unusual = {
+        "without a header": ("--header", flags.header is None and layout.get("header") is False),
+        "with escapes": ("--no-escapes", flags.escapes is None and layout.get("escapes") is True),
+    }
+    told = {words: flag for words, (flag, so) in unusual.items() if so}
+    if told:
+        words, cures = ", and ".join(told), ", ".join(told.values())
+        print(f"laconic: read {words}, as in training; else {cures}", file=sys.stderr)
 
 
 def labelled_corpus(
@@ -107,11 +132,13 @@ def labelled_corpus(
     if like is not None:
         about: Any = like.about  # of a run, JSON
         names = about.get("corpus", {}) if isinstance(about, dict) else asdict(about)
-    options = (reading or ReadingFlags()).options()
+    flags = reading or ReadingFlags()
+    options = flags.options(names)
     named = label or names.get("label")
     wanted = label if options.label_from_path is not None else named or "label"
     options = replace(options, usual_text=names.get("text"), label=column(wanted))
     opened = corpus_inputs.open_inputs(inputs, options)
+    tell_reading(opened, flags)
     if opened.corpus is not None or opened.documents is None:
         corpus = cast(Corpus, opened.corpus)
         if label is None and (corpus.about.label or named not in corpus.columns):

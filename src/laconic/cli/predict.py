@@ -81,7 +81,7 @@ def predict(
     options = {"batch_size": batch_size, "workers": workers, "cache": cache}
     predictor = Predictor.from_run(run, device, **options)
     _predict_all(
-        predictor, open_inputs(inputs, reading, predictor.usual_text), path, force, as_json
+        predictor, open_inputs(inputs, reading, predictor.learned_from), path, force, as_json
     )
 
 

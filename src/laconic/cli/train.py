@@ -181,8 +181,11 @@ def _groups(data: Corpus, name: str) -> list[Any]:
 
 
 def _told(inputs: list[str], data: Corpus) -> dict[str, Any]:
-    """Return what a run keeps of where its documents came from."""
-    return {"path": " ".join(inputs), "text": data.about.text, "label": data.about.label}
+    """Return what a run keeps of where its documents came from, and how they were read."""
+    told = {"path": " ".join(inputs), "text": data.about.text, "label": data.about.label}
+    layout = data.about.layout or {}
+    unusual = {"header": False, "escapes": True}
+    return told | {name: each for name, each in unusual.items() if layout.get(name) is each}
 
 
 def _main_process() -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,8 +54,8 @@ class Predictor:
     (2, 2)
     """
 
-    usual_text: str | None = None
-    """The column of the documents that the model learned from, if that is known."""
+    learned_from: Mapping[str, Any] = MappingProxyType({})
+    """What is known of the files that the model learned from: `text`, their column, and so on."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class Predictor:
             run = Run.open(here)
             options |= {"rulebook": run.rulebook}
             made = cls(run.model(), run.task, run.codec, run.alphabet, device, **options)
-            made.usual_text = run.about.get("corpus", {}).get("text")
+            made.learned_from = run.about.get("corpus", {})
             return made
 
     def outputs(self, documents: DocumentSource) -> Floats:
