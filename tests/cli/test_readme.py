@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from laconic.cli import app
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,8 +39,23 @@ def test_import_stays_light() -> None:
 
 
 @pytest.mark.slow
-def test_demo_has_a_row_for_every_sample_and_codec() -> None:
-    lines = run("examples/demo.py", "--quick").splitlines()
+def test_demo_has_a_row_for_every_sample_and_codec(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its commands run in this process, since each would load torch anew."""
+
+    def here(command: list[str], stdout: int | None, **_: Any) -> SimpleNamespace:
+        assert command[:3] == [sys.executable, "-m", "laconic"]
+        to: AbstractContextManager[Any] = redirect_stdout(StringIO()) if stdout else nullcontext()
+        with to as said:
+            app(command[3:], exit_on_error=False, result_action="return_value")
+        return SimpleNamespace(stdout=said.getvalue() if stdout else None)
+
+    monkeypatch.setattr(subprocess, "run", here)
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--quick"])
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(ROOT / "examples/demo.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
     rows = {
         tuple(line.split()[:2]): line.split() for line in lines if line.startswith(("kjv", "bac"))
     }
@@ -52,7 +74,7 @@ def test_demo_has_a_row_for_every_sample_and_codec() -> None:
     # Better than characters, also of few documents.
     assert trained["default"] > trained["letters"]
     assert any(line.split()[-1:] == ["word"] for line in lines), "it is explained in words"
-    page = (ROOT / "build/demo-quick/report.html").read_text()
+    page = (tmp_path / "build/demo-quick/report.html").read_text()
     assert page.count("<svg") >= 2
 
 
@@ -82,9 +104,21 @@ def makers_of_docs() -> list[str]:
     return [command for command in commands if command not in ("", "tools/draw_pictures.py")]
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 @pytest.mark.parametrize("command", makers_of_docs())
-def test_docs_are_what_make_docs_writes(command: str) -> None:
-    run(*command.split(), "--check")
+def test_docs_are_what_make_docs_writes(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, since most of them load torch."""
+    monkeypatch.delenv("LACONIC_DATA", raising=False)
+    monkeypatch.chdir(ROOT)
+    module, _, rest = command.removeprefix("-m ").partition(" ")
+    monkeypatch.setattr(sys, "argv", [module, *rest.split(), "--check"])
+    begin = runpy.run_module if command.startswith("-m ") else runpy.run_path
+    ended = None
+    try:
+        begin(module, run_name="__main__")
+    except SystemExit as end:
+        ended = end.code
+    assert not ended
 
 
 @pytest.mark.slow
