@@ -73,14 +73,14 @@ def test_numbers_tell_nothing_apart() -> None:
 
 
 def documents(count: int) -> tuple[list[str], list[str]]:
-    """Letters at random, of which pairs that few documents have decide."""
+    """Letters at random, and words that few documents have, which decide, but not always."""
     rng = np.random.default_rng(0)
     texts, labels = [], []
     for _ in range(count):
         label = int(rng.integers(2))
         words = ["".join(rng.choice(list("abcdefghij"), 4)) for _ in range(25)]
-        for _ in range(3):
-            words.append(f"{'xy'[label] if rng.random() < 0.8 else 'z'}{rng.integers(40)}")
+        said = label if rng.random() < 0.85 else 1 - label
+        words += [f"{'xy'[said]}{rng.integers(40)}" for _ in range(2)]
         texts.append(" ".join(rng.permutation(words)))
         labels.append("ab"[label])
     return texts, labels

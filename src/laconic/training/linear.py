@@ -33,7 +33,7 @@ _CLOSELY, _ROUGHLY = 1e-3, 1e-2  # how small gradients get, of what they were: r
 _USUAL = 10.0  # where there are too few documents to tell
 _PATIENCE = 1  # strengths that are worse, after which weaker ones are not tried
 _FOLDS, _FEWEST = 5, 10
-_TOLD_APART = 2  # of the best features are weighed by how they tell classes apart, too
+_BOTH_WAYS = 2  # of the best features are weighed both ways, by how they tell classes apart or not
 _ENOUGH = 600  # held-out documents that tell strengths and features apart
 _SAMPLE, _SAMPLE_SYMBOLS = 2000, 1 << 19  # documents from which features are chosen
 _MOST_SYMBOLS = 1 << 25  # of documents in the matrix, which takes some GB; of more, random ones
@@ -54,20 +54,18 @@ class Features(NamedTuple):
         return f"n-grams of 1–{self.ngrams} letters{runs}, {self.counts} counts{by}"
 
 
-# On held-out parts of training sets of text, pinyin, traces and DNA, each was best somewhere.
+# What held-out parts of training sets of text, pinyin and traces prefer, and how: docs/counted.md.
 CANDIDATES = (
-    Features(5, 2, "log"),
-    Features(5, 4, "log"),
-    Features(7, 2, "log"),
-    Features(5, 0, "log"),
-    Features(6, 0, "plain"),
+    Features(5, 2, "log", told_apart=True),
+    Features(7, 2, "log", told_apart=True),
+    Features(5, 0, "log", told_apart=True),
+    Features(7, 0, "log", told_apart=True),
+    Features(5, 2, "plain", told_apart=True),
 )
-# Of few letters, such as those of DNA, many documents share long n-grams: there these were best, by
-# half a point to two and a half on held-out parts of eight sets, and none of the others. Of text
-# they take ten times as long to count.
+# Of few letters, such as those of DNA, many documents share long n-grams. Of text they take ten
+# times as long to count.
 _FEW_LETTERS = 8
 OF_FEW_LETTERS = (
-    Features(5, 0, "log"),
     Features(6, 0, "plain"),
     Features(10, 0, "log"),
     Features(12, 0, "log"),
@@ -121,29 +119,11 @@ def fit_linear(
         refit,
     )
     sample = every.some(_SAMPLE / len(every), _SAMPLE_SYMBOLS / (1 + every.symbols), rng)
-    shared = training.grammars.rulebook is not None
-    candidates = OF_FEW_LETTERS if sample.letters <= _FEW_LETTERS else CANDIDATES
-    kinds = [kind if shared else kind._replace(shared=0) for kind in candidates]
-    tried: dict[Features, _Step] = {}
-
-    def attempt(kind: Features, matrix: _Matrix) -> None:
-        splits = sample.splits(np.random.default_rng(seed))
-        path = matrix.path(splits, _STRENGTHS, _ROUGHLY, kind.told_apart)
-        tried[kind] = min(path, key=lambda each: each.loss)
-
-    def best_of() -> Features:
-        return min(tried, key=lambda kind: tried[kind].loss, default=kinds[0])
-
-    matrices: dict[Features, _Matrix] = {}
-    for kind in dict.fromkeys(kinds) if sample.splits(rng) else ():
-        matrices[kind] = _Matrix(sample, kind, task, device)
-        attempt(kind, matrices[kind])
-        if len(matrices) > _TOLD_APART:
-            del matrices[max(matrices, key=lambda kind: tried[kind].loss)]
-    for kind, matrix in matrices.items():
-        if matrix.can_tell:
-            attempt(kind._replace(told_apart=True), matrix)
-    best = best_of()
+    kinds: Sequence[Features] = OF_FEW_LETTERS if sample.letters <= _FEW_LETTERS else CANDIDATES
+    if training.grammars.rulebook is None:
+        kinds = list(dict.fromkeys(kind._replace(shared=0) for kind in kinds))
+    tried = _compared(sample, kinds, task, sample.splits(np.random.default_rng(seed)), device)
+    best = min(tried, key=lambda kind: tried[kind].loss, default=kinds[0])
     about = tried[best].strength if tried else _USUAL
     used = every.some(_MOST_SYMBOLS / (1 + every.symbols), 1.0, rng)
     matrix = _Matrix(used, best, task, device)
@@ -160,6 +140,49 @@ def fit_linear(
     held_out = step.held_out if step else np.zeros((0, task.outputs))
     losses = {str(kind): step.loss for kind, step in tried.items()}
     return LinearView(model, best, strength, held_out, used.valid_rows, losses, len(rows))
+
+
+def compared(
+    training: GrammarDataset, validation: GrammarDataset, task: Task, kinds: Sequence[Features]
+) -> dict[Features, Floats]:
+    """Return what linear models of each kind of features say of documents that validate, [N, K].
+
+    Of the best strengths, and each kind both ways, told apart and not, where that can be.
+    """
+    numbers = np.arange(len(training)), np.arange(len(validation))
+    documents = _Documents(training, validation, np.ones(len(training), np.float32), *numbers, True)
+    splits = [(numbers[0], len(training) + numbers[1])]
+    found = _compared(documents, kinds, task, splits, "cpu", both_ways=len(kinds))
+    return {kind: step.held_out for kind, step in found.items()}
+
+
+def _compared(
+    documents: _Documents,
+    kinds: Sequence[Features],
+    task: Task,
+    splits: Sequence[tuple[Int64s, Int64s]],
+    device: torch.device | str,
+    both_ways: int = _BOTH_WAYS,
+) -> dict[Features, _Step]:
+    """Return what each kind of features comes to, and the best ones the other way, too."""
+    tried: dict[Features, _Step] = {}
+
+    def attempt(kind: Features, matrix: _Matrix) -> None:
+        path = matrix.path(splits, _STRENGTHS, _ROUGHLY, kind.told_apart)
+        tried[kind] = min(path, key=lambda each: each.loss)
+
+    matrices: dict[Features, _Matrix] = {}
+    for kind in kinds if splits else ():
+        matrix = _Matrix(documents, kind, task, device)
+        kind = kind if matrix.can_tell else kind._replace(told_apart=False)
+        matrices[kind] = matrix
+        attempt(kind, matrix)
+        if len(matrices) > both_ways:
+            del matrices[max(matrices, key=lambda kind: tried[kind].loss)]
+    for kind, matrix in matrices.items():
+        if matrix.can_tell:
+            attempt(kind._replace(told_apart=not kind.told_apart), matrix)
+    return tried
 
 
 @dataclass(frozen=True)
