@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CORE := CMakeLists.txt $(wildcard core/*.hpp core/*.cpp bindings/*.hpp bindings/*.cpp)
+# Whoever asks Python to keep nothing that it has compiled: hundreds of processes would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 # A file's tests stay in one process, which sets up what they share once; tests/conftest.py decides which files begin.
 TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
 CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindings/*.hpp bindings/*.cpp)
@@ -108,8 +110,8 @@ $(VENV)/created: constraints.txt
 	@touch $@
 
 # Editable, so that only a change of C++ or of the packaging needs another build; and without build isolation,
-# so that such a build compiles just the files that changed. Python compiles what it imports, a small part of
-# what is installed.
+# so that such a build compiles just the files that changed. Of what is installed, Python compiles the small part
+# that is imported.
 INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --no-compile --constraint constraints.txt \
   --no-build-isolation --editable
 INSTALLED_FROM := $(VENV)/created pyproject.toml $(CORE)

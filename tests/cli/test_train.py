@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import forked
 import kill_training
 import pyarrow as pa
 import pytest
@@ -34,13 +35,6 @@ READS = ["--model", "sequence", *SMALL]
 def laconic(*words: str | Path) -> None:
     """Run in this process, which is faster; errors are raised."""
     app([str(word) for word in words], exit_on_error=False, result_action="return_value")
-
-
-def run(*words: str | Path, status: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -177,29 +171,47 @@ def test_corpora_that_do_not_fit(
 @pytest.mark.slow
 def test_errors_are_one_line(folder: Path, tmp_path: Path) -> None:
     corpus = folder / "train.parquet"
-    done = run("laconic", "evaluate", corpus, corpus, status=1)
-    assert done.stderr == (
+    _, said = forked.laconic("evaluate", corpus, corpus, status=1)
+    assert said == (
         f"laconic: {corpus} is a corpus, not a run; a run is a folder from laconic train\n"
     )
     with pytest.raises(FileNotFoundError, match=r"none.parquet: no such file or folder"):
         laconic("train", tmp_path / "none.parquet", "-o", tmp_path / "x")
-    done = run("laconic", "train", corpus, "-o", folder / "run", "--debug", status=1)
-    assert done.stderr.startswith("Traceback")
-    assert done.stderr.splitlines()[-1].endswith("go on with --resume, or choose another folder")
+    _, said = forked.laconic("train", corpus, "-o", folder / "run", "--debug", status=1)
+    assert said.startswith("Traceback")
+    assert said.splitlines()[-1].endswith("go on with --resume, or choose another folder")
 
 
 COUNTING = ["--ngrams", "3", "--ngram-buckets", "5000", "--grammar-dropout", "0.3"]
 
 
+def ranks(*words: str | Path) -> str:
+    """Run in two processes; return what both print."""
+    two = forked.Ranks(words)
+    printed, said = two.communicate(timeout=120)
+    assert two.returncode == 0, said
+    return printed
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sequence", "both"])
 def test_two_processes_are_as_good_as_one(folder: Path, tmp_path: Path, kind: str) -> None:
-    """The same global batches give the same weights, and only one process writes and prints."""
+    """The same global batches give the same weights, and only one process writes and prints.
+
+    Torchrun starts those that read; the others begin as if it had.
+    """
     words = ["train", str(folder / "train.parquet"), "--dropout", "0", "--checkpoint-minutes", "0"]
     words += ["--model", kind, *(COUNTING if kind == "both" else [])]
-    two = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "laconic"]
-    done = run(*two, *words, "-o", tmp_path / "two", *SMALL[:-1], "8")
-    assert done.stdout.count("epoch  train loss") == 1
+    two = [*words, "-o", str(tmp_path / "two"), *SMALL[:-1], "8"]
+    if kind == "sequence":
+        torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        command = [sys.executable, "-m", *torchrun, "-m", "laconic", *two]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        printed = done.stdout
+    else:
+        printed = ranks(*two)
+    assert printed.count("epoch  train loss") == 1
     laconic(*words, "-o", tmp_path / "one", *SMALL)
     one = load_file(tmp_path / "one/model/model.safetensors")
     other = load_file(tmp_path / "two/model/model.safetensors")
@@ -216,12 +228,11 @@ def test_two_processes_count_read_and_blend(tmp_path: Path) -> None:
     """By default settings, in so many minutes: processes agree on when these are over."""
     texts = [f"{'ab' if k % 2 else 'cd'} {k} " * 3 for k in range(300)]
     Corpus.from_documents(texts, [k % 2 for k in range(300)]).write(tmp_path / "c.parquet")
-    two = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "laconic"]
     words = ["train", tmp_path / "c.parquet", "-o", tmp_path / "run", "--minutes", "0.02"]
-    done = run(*two, *words, *SMALL[:-1], "4")
+    printed = ranks(*words, *SMALL[:-1], "4")
     for word in ("counting   ", "reading    ", "blend      "):
-        assert done.stdout.count(word) >= 1
-    assert done.stdout.count("epoch  train loss") == 1
+        assert printed.count(word) >= 1
+    assert printed.count("epoch  train loss") == 1
     made = Run.open(tmp_path / "run")
     assert made.finished
     assert made.metrics()[-1]["valid"]["accuracy"] == 1
@@ -292,8 +303,11 @@ def test_labels_are_no_commands_of_a_terminal(
 
 
 @pytest.mark.slow
-def test_what_is_killed_can_go_on() -> None:
+def test_what_is_killed_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `python tools/kill_training.py --times 1`: this seed kills twice, then lets it end."""
+    monkeypatch.setattr(
+        kill_training, "start", lambda *to, **_: forked.Forked(kill_training.words(*to))
+    )
     report = kill_training.campaign(times=1, seed=0, documents=60, epochs=2, minutes=("0",))
     assert not report.findings, str(report)
     assert report.counts["killed"] + report.counts["ended before it could be killed"] >= 1
@@ -301,13 +315,24 @@ def test_what_is_killed_can_go_on() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds ranks in /proc")
-def test_a_killed_rank_can_go_on() -> None:
-    """As `python tools/kill_training.py --processes 2`; these seeds kill in the middle.
+def test_a_killed_rank_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `python tools/kill_training.py --processes 2`; these seeds kill once, at a checkpoint.
 
-    One that ran sooner than those it was timed by has ended before; then another seed tries.
+    Torchrun, which has to end the other rank, starts the one that is killed. One that ran on before
+    it could be killed has ended; then another seed tries.
     """
     settings: dict[str, Any] = {"documents": 60, "epochs": 2, "minutes": ("0",)}
-    for seed in (14, 15, 16):
+    under_torchrun, started = kill_training.start, list[Any]()
+
+    def start(*to: Any, processes: int) -> Any:
+        # First nobody disturbs it, then one rank is killed, then it goes on.
+        second = len(started) % 3 == 1
+        ranks = forked.Ranks(kill_training.words(*to), processes) if not second else None
+        started.append(ranks or under_torchrun(*to, processes=processes))
+        return started[-1]
+
+    monkeypatch.setattr(kill_training, "start", start)
+    for seed in (27, 31, 45):
         report = kill_training.campaign(times=1, seed=seed, processes=2, **settings)
         assert not report.findings, str(report)
         if report.counts["killed rank 0"] + report.counts["killed rank 1"]:
@@ -379,9 +404,8 @@ def test_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_raw_documents_of_standard_input(tmp_path: Path) -> None:
     """A pipe is read once, though documents are looked at twice: for shared rules, and to train."""
     rows = "".join(f"{'ab' if k % 2 else 'cd'} {k},{k % 2}\n" for k in range(60))
-    words = ["laconic", "train", "-", "--format", "csv", "-o", str(tmp_path / "run")]
-    command, given = [sys.executable, "-m", *words], f"text,label\n{rows}"
-    subprocess.run(command, input=given, text=True, check=True, timeout=60)
+    words = ["train", "-", "--format", "csv", "-o", tmp_path / "run"]
+    forked.laconic(*words, given=f"text,label\n{rows}")
     assert Run.open(tmp_path / "run").about["corpus"]["documents"] == 60
 
 

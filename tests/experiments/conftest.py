@@ -1,12 +1,13 @@
-"""A part of the samples: what runs the experiments' own code needs few documents to show it."""
+"""What runs the experiments' own code: few documents show it, in processes that begin at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import forked
 import pytest
 
-from experiments.paper import corpora
+from experiments.paper import corpora, pool
 from laconic.samples import Split
 
 _EVERY = 4  # of the documents, which are sorted by class
@@ -24,3 +25,9 @@ def few_documents() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpora, "load", few)
         yield
+
+
+@pytest.fixture
+def quick_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a pool's children have loaded torch before they begin."""
+    monkeypatch.setattr(pool, "get_context", lambda _: forked.context())

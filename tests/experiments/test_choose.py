@@ -168,6 +168,7 @@ def test_one_setting_at_a_time_is_changed(space: Path) -> None:
     assert (base.dropout, base.width, base.pooling, mean.pooling) == (0.2, 4, "max", "mean")
 
 
+@pytest.mark.usefixtures("quick_children")
 def test_trials_run_in_processes_and_are_skipped_when_done(
     space: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ stage = 1
 names = ["sequence-lzd", "ngram-lzd", "both-lzd", "auto-lzd"]
 seeds = [0]
 """
+pytestmark = pytest.mark.usefixtures("quick_children")
 ROWS = {f"{s}/{m}-lzd-0" for s in ("bacteria", "kjv") for m in grid.MODELS}
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -105,12 +103,14 @@ def test_estimators_learn_one_from_what_they_fit_or_take_one() -> None:
         GrammarClassifier(rulebook=-1, **tiny).fit(TEXTS, LABELS)
 
 
-def test_the_command_line_from_texts_to_predictions(tmp_path: Path) -> None:
+def test_the_command_line_from_texts_to_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     lines = "".join(
         json.dumps({"text": t, "label": y}) + "\n" for t, y in zip(TEXTS, LABELS, strict=True)
     )
     (tmp_path / "train.jsonl").write_text(lines)
-    command = [sys.executable, "-m", "laconic"]
     for words in (
         "compress train.jsonl -o train.parquet --text text --label label --rulebook 100",
         "compress train.jsonl -o test.parquet --text text --label label --rulebook train.parquet",
@@ -118,5 +118,5 @@ def test_the_command_line_from_texts_to_predictions(tmp_path: Path) -> None:
         "evaluate run test.parquet --device cpu",
         "predict run train.jsonl -o told.csv --device cpu",
     ):
-        subprocess.run([*command, *words.split()], cwd=tmp_path, check=True, capture_output=True)
+        app(words.split(), exit_on_error=False, result_action="return_value")
     assert len((tmp_path / "told.csv").read_text().splitlines()) == len(TEXTS) + 1

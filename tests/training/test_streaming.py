@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import forked
 import numpy as np
 import pytest
 import torch
@@ -269,12 +268,12 @@ def test_commands(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_two_processes_take_the_same_documents(folder: Path, tmp_path: Path) -> None:
     config = replace(STREAM, buffer=SMALL_BUFFER, dropout=0.0)
     alone = train(Corpus.open(folder), config)
-    words = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "laconic"]
-    words += ["train", str(folder), "-o", str(tmp_path / "run"), "--preset", "fast", "--stream"]
+    words = ["train", str(folder), "-o", str(tmp_path / "run"), "--preset", "fast", "--stream"]
     given = {"embedding-size": 8, "width": 8, "epochs": 2, "seed": 5, "dropout": 0, "batch-size": 8}
     for name, value in (given | {"buffer": SMALL_BUFFER}).items():
         words += [f"--{name}", str(value)]
-    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    two = forked.Ranks(words)
+    _, said = two.communicate(timeout=120)
+    assert two.returncode == 0, said
     for name, weight in load_file(tmp_path / "run/model/model.safetensors").items():
         torch.testing.assert_close(weight, alone.model.state_dict()[name], atol=1e-6, rtol=0)
