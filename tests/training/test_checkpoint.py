@@ -12,7 +12,7 @@ import torch
 
 from laconic import Alphabet, Codec
 from laconic.files import append_line
-from laconic.nn import GrammarModel
+from laconic.nn import GrammarModel, ModelConfig
 from laconic.tasks import Classification, Regression
 from laconic.training.checkpoint import (
     CheckpointError,
@@ -35,6 +35,11 @@ def test_runs_that_are_none(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(RunError, match=told):
             Run.open(tmp_path / name)
+    GrammarModel(
+        ModelConfig(alphabet_size=4, outputs=2, embedding_size=2, width=2)
+    ).save_pretrained(tmp_path / "model")
+    with pytest.raises(RunError, match="is a model, not a run; the run is the folder"):
+        Run.open(tmp_path / "model")
     (tmp_path / "run").mkdir()
     (tmp_path / "run/config.json").write_text("{}")
     with pytest.raises(RunError, match=r"about.json is missing"):

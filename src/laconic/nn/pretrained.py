@@ -20,7 +20,7 @@ from laconic.nn.config import ModelConfig, ModelError, ModelSettings
 VERSION = 1
 """Of the format of models and runs: FORMAT.md."""
 
-_CONFIG, _WEIGHTS, _CARD = "config.json", "model.safetensors", "README.md"
+_CONFIG, WEIGHTS, _CARD = "config.json", "model.safetensors", "README.md"
 _LARGEST_CONFIG = 1 << 20
 # What files rest on that do not say it: they are of before there were others.
 _FIRST_HASHES = {
@@ -43,7 +43,7 @@ def find(folder: str | os.PathLike[str], **download: Any) -> Files:
     """Return a saved model's files, downloaded if `folder` is not one but a name on the Hub."""
     path = Path(folder)
     if path.is_dir():
-        files = Files(path / _CONFIG, path / _WEIGHTS)
+        files = Files(path / _CONFIG, path / WEIGHTS)
         for file in files:
             if not file.is_file():
                 raise FileNotFoundError(f"{path} holds no model: {file.name} is missing")
@@ -51,7 +51,7 @@ def find(folder: str | os.PathLike[str], **download: Any) -> Files:
     name = os.fspath(folder)
     if path.is_absolute() or name.startswith(".") or name.count("/") > 1:
         raise FileNotFoundError(f"{name} does not exist")
-    return Files(*(Path(hf_hub_download(name, each, **download)) for each in (_CONFIG, _WEIGHTS)))
+    return Files(*(Path(hf_hub_download(name, each, **download)) for each in (_CONFIG, WEIGHTS)))
 
 
 def to_file(config: ModelSettings) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
         parameters = sum(each.numel() for each in model.parameters())
         (new / _CARD).write_text(str(card(config, parameters)), "utf-8")
         (new / _CONFIG).write_text(json.dumps(to_file(config), indent=2) + "\n", "utf-8")
-        save_tensors(model.state_dict(), new / _WEIGHTS)
+        save_tensors(model.state_dict(), new / WEIGHTS)
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

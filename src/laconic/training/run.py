@@ -25,7 +25,7 @@ from laconic.files import (
     write_json,
 )
 from laconic.nn import GrammarModel
-from laconic.nn.pretrained import VERSION, from_file, to_file
+from laconic.nn.pretrained import VERSION, WEIGHTS, from_file, to_file
 from laconic.rulebook import Rulebook
 from laconic.tasks import Task, task_from_json
 from laconic.training.checkpoint import Checkpoints
@@ -78,6 +78,8 @@ class Run:
         if not (folder / "config.json").is_file():
             what = "holds a corpus, not" if any(folder.glob("*.parquet")) else "is not"
             raise RunError(f"{folder} {what} a run: config.json is missing")
+        if (folder / WEIGHTS).is_file():
+            raise RunError(f"{folder} is a model, not a run; the run is the folder that it is in")
         path = folder / "config.json"
         try:
             config = from_file(read_json(path), TrainingConfig.from_json)
