@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -40,6 +41,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let files with slow tests begin: one that came last would keep a processor waiting."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish() -> None:
+    """Let Python look for garbage among what tests make, and not in all modules that are loaded."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from laconic import Alphabet, Codec, Corpus, compress_many
 from laconic.estimator import GrammarClassifier, GrammarRegressor
 from laconic.nn import GrammarModel
+from laconic.training import linear
 from laconic.training.settings import TrainingConfig
 
 TINY: dict[str, Any] = {
@@ -122,7 +123,11 @@ def _cannot_hold(estimator: Any) -> dict[str, str]:
     [RowsClassifier(**TINY | {"model": "auto"}), RowsRegressor(**TINY)],
     expected_failed_checks=_cannot_hold,
 )
-def test_scikit_learn(estimator: Any, check: Any) -> None:
+def test_scikit_learn(estimator: Any, check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One thing to count and one strength: which are chosen is the question of other tests.
+    monkeypatch.setattr(linear, "CANDIDATES", linear.CANDIDATES[:1])
+    monkeypatch.setattr(linear, "_STRENGTHS", linear._STRENGTHS[:1])
+    monkeypatch.setattr(linear, "_FOLDS", 2)
     check(estimator)
 
 

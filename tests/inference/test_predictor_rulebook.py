@@ -92,6 +92,7 @@ def test_a_run_under_none_has_no_file(tmp_path: Path) -> None:
 
 def test_estimators_learn_one_from_what_they_fit_or_take_one() -> None:
     tiny = {"embedding_size": 8, "width": 8, "max_epochs": 1, "device": "cpu", "random_state": 0}
+    tiny |= {"model": "sequence"}
     learned = GrammarClassifier(rulebook=50, **tiny).fit(TEXTS, LABELS)
     assert learned.rulebook_ == Rulebook.learn(TEXTS, 50)
     given = GrammarClassifier(rulebook=BOOK, **tiny).fit(TEXTS, LABELS)
