@@ -16,7 +16,8 @@ from laconic.errors import GrammarError, InputError, OutOfMemoryError
 from laconic.grammar import Grammars
 
 _LONGEST = 0xFFFFFF00  # terminals; the core keeps positions in 32 bits
-_EMPTY = "the document is empty; leave it out, as laconic compress --on-error skip does"
+_EMPTY = "the document is empty"
+_CURES = {_EMPTY: "leave it out, as laconic compress --on-error skip does"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,9 @@ def _compressed(table: pa.Table, job: CompressionJob, threads: int) -> Result:
     errors: list[DocumentError] = []
     try:
         grammars, lengths = _grammars(documents, job, threads)
-    except DocumentError:
+    except DocumentError as error:
         if job.on_error == "stop":
-            raise
+            raise _with_cure(error) from None
         errors = _all_errors(documents, job)
         kept = np.ones(len(documents), bool)
         kept[[error.document or 0 for error in errors]] = False
@@ -89,6 +90,12 @@ def _grammars(
     if not lengths.all():
         raise DocumentError(_EMPTY, document=int((lengths == 0).argmax()))
     return grammars, lengths
+
+
+def _with_cure(error: DocumentError) -> DocumentError:
+    if error.reason not in _CURES:
+        return error
+    return DocumentError(f"{error.reason}; {_CURES[error.reason]}", document=error.document)
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:
