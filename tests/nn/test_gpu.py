@@ -294,6 +294,21 @@ def test_memory_of_graphs_is_used_until_they_are_done() -> None:
         assert torch.allclose(one, other, atol=1e-4)
 
 
+def test_graphs_read_from_the_same_memory() -> None:
+    data = kjv(60)
+    model = counting_model("both", data).cuda().eval()
+    data = told(data, model)
+    infer = captured_inference(model)
+    for _ in range(2):
+        for count in (60, 30, 15, 45):
+            batch = data.batch(range(count)).to("cuda")
+            with torch.no_grad():
+                assert torch.allclose(infer(batch), model(batch), atol=1e-4)
+    read = [graph.batch.symbols.untyped_storage() for graph in infer._graphs.values()]
+    assert len(read) == 4
+    assert len({each.data_ptr() for each in read}) == 1
+
+
 @pytest.mark.parametrize("kernels", [True, False])
 @pytest.mark.parametrize("clip", [None, 0.05])
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])

@@ -19,11 +19,11 @@ from laconic.nn import COMPOSERS, GrammarModel, ModelConfig
 from laconic.nn.graphs import captured_inference
 from laconic.nn.static_batches import (
     copy_in,
-    empty_batch,
     entries_of,
     fits,
     make_room,
     padded_length,
+    static_batch,
 )
 
 TEXTS = st.lists(st.text("ab", max_size=60), min_size=1, max_size=5)
@@ -34,13 +34,15 @@ def sizes(batch: Batch) -> list[int]:
 
 
 def roomy(batch: Batch, others: list[Batch]) -> Batch:
-    """An empty batch with room for all of these."""
+    """A batch with room for all of these, in memory in which something was before."""
     room: list[int] = []
     for each in [batch, *others]:
         room = make_room(sizes(each), room)
     longest = max(each.symbols.shape[1] for each in [batch, *others])
     entries = [max(each) for each in zip(*map(entries_of, [batch, *others]), strict=True)]
-    return empty_batch(batch, (len(batch), padded_length(longest)), room, entries)
+    shape = len(batch), padded_length(longest)
+    rubbish = torch.full((10**6,), 0xA5, dtype=torch.uint8)
+    return static_batch(batch, shape, room, entries, lambda size: rubbish[:size])
 
 
 @settings(max_examples=60)

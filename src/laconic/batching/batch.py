@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from laconic.batching.packing import moved, packed
+from laconic.batching.packing import laid_out, moved, packed, packed_size
 from laconic.batching.sampler import Numbers
 from laconic.errors import InputError
 from laconic.forest import Forest, plant
@@ -91,6 +91,10 @@ class Batch:
     def pin_memory(self) -> Batch:
         """Return the batch in memory that a GPU reads by itself, all at once; DataLoader's way."""
         return self._with(lambda tensors: packed(tensors, pin_memory=True))
+
+    def in_buffer(self, buffer: Callable[[int], Tensor]) -> Batch:
+        """Return a batch of these shapes in a buffer of so many bytes, with whatever is there."""
+        return self._with(lambda tensors: laid_out(tensors, buffer(packed_size(tensors))))
 
     def _with(self, change: Callable[[list[Tensor]], list[Tensor]]) -> Batch:
         """Return the batch with other tensors, given all of them."""

@@ -18,14 +18,31 @@ def packed(tensors: Sequence[Tensor], pin_memory: bool = False) -> list[Tensor]:
     >>> one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
     True
     """
+    buffer = torch.empty(packed_size(tensors), dtype=torch.uint8, pin_memory=pin_memory)
+    return [room.copy_(each) for room, each in zip(laid_out(tensors, buffer), tensors, strict=True)]
+
+
+def packed_size(tensors: Sequence[Tensor]) -> int:
+    """Return how many bytes tensors take side by side."""
+    return _starts(tensors)[-1]
+
+
+def laid_out(tensors: Sequence[Tensor], buffer: Tensor) -> list[Tensor]:
+    """Return tensors of the same shapes and types in a buffer, uint8, with whatever is there.
+
+    >>> laid_out([torch.ones(2, dtype=torch.int64)], torch.zeros(64, dtype=torch.uint8))
+    [tensor([0, 0])]
+    """
+    return [
+        buffer[start : start + each.nbytes].view(each.dtype).view(each.shape)
+        for each, start in zip(tensors, _starts(tensors), strict=False)
+    ]
+
+
+def _starts(tensors: Sequence[Tensor]) -> list[int]:
+    """Return where each begins, and where all end."""
     sizes = [-(-each.nbytes // _ALIGNED) * _ALIGNED for each in tensors]
-    *starts, total = accumulate(sizes, initial=0)
-    buffer = torch.empty(total, dtype=torch.uint8, pin_memory=pin_memory)
-    copies = []
-    for each, start in zip(tensors, starts, strict=True):
-        copy = buffer[start : start + each.nbytes].view(each.dtype).view(each.shape)
-        copies.append(copy.copy_(each))
-    return copies
+    return list(accumulate(sizes, initial=0))
 
 
 def moved(

@@ -25,12 +25,12 @@ from laconic.nn.memory import empty_cache, empty_cache_if_tight, use_expandable_
 from laconic.nn.model import GrammarModel
 from laconic.nn.static_batches import (
     copy_in,
-    empty_batch,
     entries_of,
     fits,
     longer_in,
     make_room,
     padded_length,
+    static_batch,
 )
 from laconic.nn.weighted_sums import gradients_added_to
 
@@ -115,6 +115,7 @@ class GraphMemory:
     def __init__(self) -> None:
         self.pool: Any = None
         self._largest = 0.0
+        self._inputs: Tensor | None = None
         self._stream: torch.cuda.Stream | None = None
         self._users: WeakSet[Captured] = WeakSet()
 
@@ -151,21 +152,32 @@ class GraphMemory:
             empty_cache()
         return larger
 
+    def inputs(self, size: int) -> Tensor:
+        """Return so many bytes for what a graph reads, the same for all: they run one by one.
+
+        Graphs that read of smaller memory before keep that.
+        """
+        if self._inputs is None or len(self._inputs) < size:
+            spare = 0 if self._inputs is None else size // 4
+            self._inputs = None
+            self._inputs = torch.empty(size + spare, dtype=torch.uint8, device="cuda")
+        return self._inputs
+
     def clear(self) -> None:
         """Let go of all graphs, and of their memory, which they may be using still."""
         if any(len(user) for user in self._users):
             torch.cuda.synchronize()
         for user in self._users:
             user.forget()
-        self.pool, self._largest = None, 0.0
+        self.pool, self._largest, self._inputs = None, 0.0, None
 
 
 class Captured:
     """A function of batches on a CUDA device, run as graphs; its result is one tensor.
 
     A shape is captured when it is seen first, and again when a forest outgrows it. All graphs share
-    their memory, also with others of the same `memory`, but for copies of what they read; `cost` is
-    how much a symbol takes of it, to be compared with those. `before` is called before each run;
+    their memory and that of what they read, also with others of the same `memory`; `cost` is how
+    much a symbol takes of it, to be compared with those. `before` is called before each run;
     `warm_up`, by default the function itself, has libraries set themselves up outside of any graph.
     With `by_kernels` a kernel of our own copies batches, where it can. Not for models whose shapes
     or control flow depend on values on the device, nor for several processes with
@@ -262,7 +274,7 @@ class Captured:
         memory = self._memory
         if memory.make_room(shape[0] * shape[1] * self._cost):
             self._warm.clear()
-        static = empty_batch(batch, shape, room, entries)
+        static = static_batch(batch, shape, room, entries, memory.inputs)
         copy_in(static, batch, self._by_kernels)
         self.prepare(static)
         empty_cache_if_tight()

@@ -5,7 +5,7 @@ Lengths are padded to one of few, and the levels of forests to sizes with room f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise, zip_longest
 
@@ -63,59 +63,51 @@ def entries_of(batch: Batch) -> list[int]:
     return [counted, len(here.nodes) if here else 0, len(here.places) if here else 0]
 
 
-def empty_batch(
-    batch: Batch, shape: tuple[int, int], room: Sequence[int], least: Sequence[int] = (0, 0, 0)
+def static_batch(
+    batch: Batch,
+    shape: tuple[int, int],
+    room: Sequence[int],
+    least: Sequence[int],
+    buffer: Callable[[int], Tensor],
 ) -> Batch:
-    """Return an empty batch with that room: no sequence needs the nodes that it has.
+    """Return a batch with that room for others like one; what it holds means nothing as yet.
 
     There is room for an eighth more n-grams than such a batch of the shape's length would have, and
-    for `least`.
+    for `least`. It lies in a `buffer` of so many bytes, which may be used for others, too: whatever
+    is there, `copy_in` writes all of it.
     """
     nodes, longer = sum(room), longer_in(batch, shape[1])
     wanted = [padded_length(int(each * longer * _SPARE) + 1, 8) for each in entries_of(batch)]
     sizes = list(map(max, wanted, least))
-    return replace(
+    every = batch.alphabet_size + nodes
+
+    def shaped(like: Tensor, *shape: int) -> Tensor:
+        return like.new_empty(shape, device="meta")
+
+    bag, here = batch.bag, batch.in_place
+    counted, *places = [sizes[k] for k in (0, 1, 1, 2, 2)]
+    made = replace(
         batch,
-        children=batch.children.new_zeros(nodes, 2),
+        children=shaped(batch.children, nodes, 2),
         level_offsets=tuple(accumulate(room, initial=0)),
-        symbols=batch.symbols.new_zeros(shape),
-        sequence_lengths=torch.zeros_like(batch.sequence_lengths),
-        node_lengths=batch.node_lengths.new_ones(batch.alphabet_size + nodes),
-        node_hashes=batch.node_hashes.new_zeros(batch.alphabet_size + nodes),
-        node_shared=batch.node_shared.new_full((batch.alphabet_size + nodes,), -1),
-        labels=None if batch.labels is None else torch.zeros_like(batch.labels),
+        symbols=shaped(batch.symbols, *shape),
+        sequence_lengths=shaped(batch.sequence_lengths, len(batch)),
+        node_lengths=shaped(batch.node_lengths, every),
+        node_hashes=shaped(batch.node_hashes, every),
+        node_shared=shaped(batch.node_shared, every),
+        labels=None if batch.labels is None else shaped(batch.labels, *batch.labels.shape),
         rows=None,
-        bag=None if batch.bag is None else _empty_bag(batch.bag, len(batch), sizes[0]),
-        in_place=None if batch.in_place is None else _empty_places(batch.in_place, sizes[1:]),
+        bag=None if bag is None else Bag(*(shaped(each, counted) for each in bag)),
+        in_place=None if here is None else NgramsInPlace(*map(shaped, here, places)),
     )
-
-
-def _empty_bag(bag: Bag, documents: int, size: int) -> Bag:
-    """Return a bag of so many entries, which count 0.
-
-    They are spread over documents and buckets: a GPU adds to one place one after the other.
-    """
-    places = torch.arange(size, device=bag.counts.device)
-    buckets = places * 0 if not len(bag.counts) else bag.buckets[places % len(bag.counts)]
-    return Bag(places % documents, buckets, torch.zeros_like(places, dtype=torch.float32))
-
-
-def _empty_places(ngrams: NgramsInPlace, sizes: Sequence[int]) -> NgramsInPlace:
-    """Return so many entries of nodes and of places, spread likewise, which count nothing."""
-    found: list[Tensor] = []
-    for size, into, buckets in zip(sizes, ngrams[::2], ngrams[1::2], strict=True):
-        if len(into):
-            from_batch = torch.arange(size, device=into.device) % len(into)
-            found += into[from_batch], ~buckets[from_batch]
-        else:
-            found += into.new_zeros(size), ~buckets.new_zeros(size)
-    return NgramsInPlace(*found)
+    return made.in_buffer(buffer)
 
 
 def copy_in(static: Batch, batch: Batch, by_kernels: bool = True) -> None:
     """Write a batch into a larger one; its nodes move to where their levels begin there.
 
-    With `by_kernels`, where that can be, one kernel does it.
+    Nothing of what was there stays: what there is room for counts nothing. With `by_kernels`, where
+    that can be, one kernel does it.
     """
     if by_kernels and not kernels.obstacle(static, batch):
         kernels.copy_in(static, batch)
@@ -143,23 +135,33 @@ def copy_in_plainly(static: Batch, batch: Batch) -> None:
     static.symbols[:, :length] = moved
     static.sequence_lengths.copy_(batch.sequence_lengths)
     rows = places.long()
-    static.node_lengths.index_copy_(0, rows, batch.node_lengths)
-    static.node_hashes.index_copy_(0, rows, batch.node_hashes)
+    static.node_lengths.fill_(1).index_copy_(0, rows, batch.node_lengths)
+    static.node_hashes.zero_().index_copy_(0, rows, batch.node_hashes)
     static.node_shared.fill_(-1).index_copy_(0, rows, batch.node_shared)
     if static.labels is not None and batch.labels is not None:
         static.labels.copy_(batch.labels)
     if static.bag is not None and batch.bag is not None:
-        for room, values in zip(static.bag, batch.bag, strict=True):
-            room[: len(values)] = values
-        static.bag.counts[len(batch.bag.counts) :].zero_()
+        size, count = len(static.bag.counts), len(batch.bag.counts)
+        _repeat(static.bag.buckets, batch.bag.buckets)
+        torch.arange(size, out=static.bag.documents).remainder_(len(batch))
+        static.bag.documents[:count] = batch.bag.documents
+        static.bag.counts[:count] = batch.bag.counts
+        static.bag.counts[count:].zero_()
     if static.in_place is not None and batch.in_place is not None:
         moved_nodes = rows.index_select(0, batch.in_place.nodes)
         fields = zip(static.in_place, batch.in_place._replace(nodes=moved_nodes), strict=True)
         for room, values in fields:
-            room[: len(values)] = values
-        for buckets, count in (
-            (static.in_place.node_buckets, len(batch.in_place.nodes)),
-            (static.in_place.place_buckets, len(batch.in_place.places)),
-        ):
-            # What an earlier batch left is room again.
-            buckets[count:] = torch.where(buckets[count:] < 0, buckets[count:], ~buckets[count:])
+            _repeat(room, values)
+        static.in_place.node_buckets[len(batch.in_place.nodes) :].bitwise_not_()
+        static.in_place.place_buckets[len(batch.in_place.places) :].bitwise_not_()
+
+
+def _repeat(room: Tensor, values: Tensor) -> None:
+    """Write values, and them again as often as there is room; zeros if there are none.
+
+    Room for n-grams is spread over what n-grams there are: a GPU adds to one place one by one.
+    """
+    if len(values):
+        room.copy_(values[torch.arange(len(room), device=values.device) % len(values)])
+    else:
+        room.zero_()

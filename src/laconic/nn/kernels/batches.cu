@@ -40,9 +40,10 @@ __device__ int level_of(const int* begin, int levels, int node) {
   return low;
 }
 
-// What is left of an earlier batch becomes room: ~bucket.
-__device__ void leave(i64* buckets, i64 i) {
-  if (buckets[i] >= 0) buckets[i] = ~buckets[i];
+// Room for n-grams repeats what n-grams there are: a GPU adds to one place one after the other. It
+// counts 0, or, of n-grams in their places, is in the bucket ~bucket.
+__device__ i64 repeated(const i64* values, int count, i64 i) {
+  return count ? values[i % count] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads)
@@ -104,29 +105,21 @@ copy_batch(Arrays from, Arrays to, Sizes sizes, Levels before, Levels after) {
     i -= sizes.label_words;
     if (i < sizes.counted_room) {
       const bool known = i < sizes.counted;
-      if (known) {
-        to.at<i64>(kDocuments)[i] = from.at<i64>(kDocuments)[i];
-        to.at<i64>(kBuckets)[i] = from.at<i64>(kBuckets)[i];
-      }
+      to.at<i64>(kDocuments)[i] = known ? from.at<i64>(kDocuments)[i] : i % sizes.documents;
+      to.at<i64>(kBuckets)[i] = repeated(from.at<i64>(kBuckets), sizes.counted, i);
       to.at<float>(kCounts)[i] = known ? from.at<float>(kCounts)[i] : 0;
       continue;
     }
     i -= sizes.counted_room;
     if (i < sizes.within_room) {
-      if (i < sizes.within) {
-        to.at<i64>(kNodes)[i] = place((int)from.at<i64>(kNodes)[i]);
-        to.at<i64>(kNodeBuckets)[i] = from.at<i64>(kNodeBuckets)[i];
-      } else {
-        leave(to.at<i64>(kNodeBuckets), i);
-      }
+      const i64 bucket = repeated(from.at<i64>(kNodeBuckets), sizes.within, i);
+      to.at<i64>(kNodes)[i] = place((int)repeated(from.at<i64>(kNodes), sizes.within, i));
+      to.at<i64>(kNodeBuckets)[i] = i < sizes.within ? bucket : ~bucket;
       continue;
     }
     i -= sizes.within_room;
-    if (i < sizes.across) {
-      to.at<i64>(kPlaces)[i] = from.at<i64>(kPlaces)[i];
-      to.at<i64>(kPlaceBuckets)[i] = from.at<i64>(kPlaceBuckets)[i];
-    } else {
-      leave(to.at<i64>(kPlaceBuckets), i);
-    }
+    const i64 bucket = repeated(from.at<i64>(kPlaceBuckets), sizes.across, i);
+    to.at<i64>(kPlaces)[i] = repeated(from.at<i64>(kPlaces), sizes.across, i);
+    to.at<i64>(kPlaceBuckets)[i] = i < sizes.across ? bucket : ~bucket;
   }
 }
