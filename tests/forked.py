@@ -18,7 +18,8 @@ from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-_LOADED = ["torch", "accelerate", "matplotlib.figure", "laconic.cli.train", "laconic.cli.evaluate"]
+_LOADED = ["torch", "torch._dynamo", "accelerate", "laconic.cli.train", "laconic.cli.evaluate"]
+_LOADED += ["matplotlib.figure", "matplotlib.backends.backend_svg", "PIL.features"]
 _LOADED += ["laconic.training.auto", "laconic.report", "experiments.paper.pool"]
 
 

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sparse_rows import matrix
 
 from laconic.tasks import Classification, Multilabel, Regression, Task
+from laconic.training import convex
 from laconic.training.blend import blended, scaled
 from laconic.training.convex import Fit, SparseRows, minimised
 
@@ -30,6 +31,19 @@ def test_a_matrix_is_what_it_was() -> None:
     np.testing.assert_allclose(rows.times(weights), sparse @ weights.numpy(), atol=1e-5)
     found = rows.transposed_times(added)
     np.testing.assert_allclose(found, sparse.T @ added.numpy(), atol=1e-5)
+    some = np.random.default_rng(0).random((60, 3)) < 0.5
+    found = rows.with_column(torch.from_numpy(some))
+    np.testing.assert_array_equal(found, (sparse != 0).T @ some.astype(int))
+
+
+@pytest.mark.parametrize("few", [59, 60])
+def test_products_of_few_rows_are_found_once(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convex, "_FEW_ROWS", few)
+    rows, sparse = matrix()
+    added = torch.randn(60, 3)
+    found = rows.both_times(added)
+    np.testing.assert_allclose(found, sparse @ (sparse.T @ added.numpy()), atol=1e-4)
+    assert ("_products" in vars(rows)) == (few == 60)
 
 
 @pytest.mark.parametrize("strength", [0.1, 10.0, 1000.0])

@@ -19,6 +19,7 @@ from torch.nn import functional as F  # noqa: N812
 _MEMORY = 20  # steps that are remembered: they are small
 _STEPS = 100  # at most; rarely more than 30
 _LINE = 8  # places looked at on each line
+_FEW_ROWS, _TOGETHER = 512, 32  # whose inner products are found once, so many at a time
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,23 @@ class SparseRows:
         owners, starts, values = self._by_column
         return _sums(owners, rows, starts, values)
 
+    def both_times(self, rows: Tensor) -> Tensor:
+        """Return X Xᵀ A, float32 [N, K], of A, float32 [N, K]."""
+        if len(self) > _FEW_ROWS or rows.device.type != "cpu":
+            return self.times(self.transposed_times(rows))
+        return self._products @ rows
+
+    @cached_property
+    def _products(self) -> Tensor:
+        """Inner products of all rows, which take as long as twenty times two passes or so."""
+        every = torch.split(torch.eye(len(self)), _TOGETHER, 1)
+        return torch.cat([self.times(self.transposed_times(some)) for some in every], 1)
+
+    def with_column(self, members: Tensor) -> Tensor:
+        """Return how many rows of each set have each column, float32 [width, K], of bool [N, K]."""
+        owners, starts, _ = self._by_column
+        return F.embedding_bag(owners, members.float(), starts, mode="sum")
+
     @cached_property
     def _by_column(self) -> tuple[Tensor, Tensor, Tensor]:
         order = torch.sort(self.columns, stable=True).indices
@@ -158,7 +176,7 @@ def minimised(
     def gradient(at: Fit) -> Fit:
         by_document = slopes(at.outputs)
         added = by_document + decay * at.added
-        scores = rows.times(rows.transposed_times(added.float())).double()
+        scores = rows.both_times(added.float()).double()
         return Fit(added, scores, by_document.sum(0))
 
     at, past = start, list[tuple[Fit, Fit]]()

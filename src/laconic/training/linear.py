@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -152,7 +153,7 @@ def compared(
     numbers = np.arange(len(training)), np.arange(len(validation))
     documents = _Documents(training, validation, np.ones(len(training), np.float32), *numbers, True)
     splits = [(numbers[0], len(training) + numbers[1])]
-    found = _compared(documents, kinds, task, splits, "cpu", both_ways=len(kinds))
+    found = _compared(documents, kinds, task, splits, "cpu", thorough=True)
     return {kind: step.held_out for kind, step in found.items()}
 
 
@@ -162,13 +163,19 @@ def _compared(
     task: Task,
     splits: Sequence[tuple[Int64s, Int64s]],
     device: torch.device | str,
-    both_ways: int = _BOTH_WAYS,
+    thorough: bool = False,
 ) -> dict[Features, _Step]:
-    """Return what each kind of features comes to, and the best ones the other way, too."""
+    """Return what each kind of features comes to, and the best ones the other way, too.
+
+    If `thorough`, all of them both ways, and each at its best, also if others are better.
+    """
+    both_ways = len(kinds) if thorough else _BOTH_WAYS
     tried: dict[Features, _Step] = {}
 
     def attempt(kind: Features, matrix: _Matrix) -> None:
-        path = matrix.path(splits, _STRENGTHS, _ROUGHLY, kind.told_apart)
+        best = min((step.loss for step in tried.values()), default=inf)
+        to_beat = inf if thorough else best
+        path = matrix.path(splits, _STRENGTHS, _ROUGHLY, kind.told_apart, to_beat)
         tried[kind] = min(path, key=lambda each: each.loss)
 
     matrices: dict[Features, _Matrix] = {}
@@ -323,10 +330,12 @@ class _Matrix:
         strengths: Sequence[float],
         tolerance: float,
         told_apart: bool = False,
+        to_beat: float = inf,
     ) -> list[_Step]:
         """Return a step for each strength, ascending, until they get no better.
 
-        If columns are `told_apart`, then by the documents of each split that train.
+        Or until another gain like the last would be too little for a loss of `to_beat`. If columns
+        are `told_apart`, then by the documents of each split that train.
         """
         matrices = [self.told_apart(rows) if told_apart else self for rows, _ in splits]
         fits: list[Fit | None] = [None] * len(splits)
@@ -344,6 +353,8 @@ class _Matrix:
             steps.append(_Step(strength, loss, first, held_out))
             best = min(range(len(steps)), key=lambda k: steps[k].loss)
             if len(steps) - 1 - best >= _PATIENCE:
+                break
+            if len(steps) > 1 and loss - (steps[-2].loss - loss) > to_beat:
                 break
         return steps
 

@@ -10,6 +10,7 @@ from laconic.training.convex import SparseRows
 
 _PLAIN = 2.0  # mean ratios that every column weighs beside its own
 _UNSEEN = 1.0  # documents with a column, and without it, that each class has beside those seen
+_TOGETHER = 16  # classes that are looked at at once
 _MOST = 1 << 28  # classes times columns, beyond which it takes longer than it is worth
 
 
@@ -30,17 +31,14 @@ def telling(matrix: SparseRows, targets: Tensor, task: Task, rows: Tensor) -> Te
     members = targets[:, None] == classes if task.single else targets > 0
     counted = torch.zeros(len(matrix), dtype=torch.bool, device=targets.device)
     counted[rows] = True
-    owners = matrix.owners
-    known = counted.index_select(0, owners)
-    owners, columns = owners[known], matrix.columns[known]
-    total = torch.bincount(columns, minlength=matrix.width).double()
-    documents, ratios = float(counted.sum()), torch.zeros_like(total)
-    for members_of_one in (members & counted[:, None]).unbind(1):
-        size = float(members_of_one.sum())
-        here = members_of_one.index_select(0, owners)
-        inside = torch.bincount(columns[here], minlength=matrix.width).double()
+    total, documents = matrix.with_column(counted[:, None]), counted.sum()
+    ratios = torch.zeros_like(total)
+    members = members & counted[:, None]
+    for some in torch.split(members, _TOGETHER, 1):
+        inside, size = matrix.with_column(some), some.sum(0)
         odds = (inside + _UNSEEN) / (size + 2 * _UNSEEN)
         others = (total - inside + _UNSEEN) / (documents - size + 2 * _UNSEEN)
-        ratios = torch.maximum(ratios, (odds / others).log().abs())
-    mean = (ratios * total).sum() / total.sum().clamp(min=1)
-    return (ratios + _PLAIN * mean).float()
+        best = (odds / others).log_().abs_().amax(1, keepdim=True)
+        ratios = torch.maximum(ratios, best)
+    mean = (ratios.double() * total).sum() / total.double().sum().clamp(min=1)
+    return (ratios + _PLAIN * mean).float().squeeze(1)
