@@ -131,14 +131,14 @@ void check_text(std::span<const Terminal> text, std::span<const std::int64_t> of
         name(static_cast<std::size_t>(document), offsets));
 }
 
-constexpr std::size_t kShare = 1 << 17;  // terminals
+constexpr std::size_t kCompressedTogether = 1 << 17;  // terminals
 
 // Runs of documents of about equal length, so that short documents do not pay for being handed out one by one.
 std::vector<std::size_t> split(std::span<const std::int64_t> offsets) {
     std::vector<std::size_t> bounds{0};
     for (std::size_t i = 1; i < offsets.size(); ++i) {
         const auto size = static_cast<std::size_t>(offsets[i] - offsets[bounds.back()]);
-        if (i + 1 == offsets.size() || size >= kShare) bounds.push_back(i);
+        if (i + 1 == offsets.size() || size >= kCompressedTogether) bounds.push_back(i);
     }
     return bounds;
 }
@@ -190,7 +190,7 @@ Batch compress_many(std::span<const Terminal> text, std::span<const std::int64_t
             reserve_all(out.sequence, out.sequence.size(), done);
         }
     };
-    if (text.size() < kShare)  // starting a thread would take longer than one short document
+    if (text.size() < kCompressedTogether)  // starting a thread would take longer than one short document
         for (std::size_t share = 0; share < shares; ++share) compress_share(share, 0);
     else
         parallel(shares, workers, poll, stop, compress_share);

@@ -37,7 +37,7 @@ struct Draft {
 };
 
 // Answers come from the draft, and are counted.
-struct Learner {
+struct TableLearner {
     static constexpr bool kKnows = true;
     std::vector<std::vector<std::uint32_t>>& counts;
     const std::vector<Frequencies>& tables;
@@ -332,7 +332,7 @@ CompactModel CompactModel::learn(Symbol alphabet_size, std::span<const PackedVie
     std::vector<std::vector<std::uint32_t>> counts;
     for (const Frequencies& table : model.tables) counts.emplace_back(table.rows() * table.size(), 0);
     for (const PackedView& document : documents) {
-        Learner learner{counts, model.tables};
+        TableLearner learner{counts, model.tables};
         Draft draft = draft_of(document, model.shared());
         Walk(learner, model, draft, static_cast<std::size_t>(-1)).run();
     }

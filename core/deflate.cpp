@@ -8,11 +8,10 @@
 #include "grammar.hpp"
 
 namespace laconic {
-namespace {
 
-[[noreturn]] void breaks_off() {
-    throw GrammarError("the compressed bytes break off before their end; fetch them again");
-}
+void breaks_off() { throw GrammarError("the compressed bytes break off before their end; fetch them again"); }
+
+namespace {
 
 struct Range {
     std::uint16_t base;

@@ -10,6 +10,9 @@
 
 namespace laconic {
 
+// Throws GrammarError: there should be more.
+[[noreturn]] void breaks_off();
+
 // A letter if `distance` is 0; else a copy of `value` bytes that stand `distance` bytes back.
 struct Token {
     std::uint16_t value, distance;

@@ -36,8 +36,8 @@ struct Place {
 };
 
 template <std::size_t Words>
-struct alignas(128) Learner {
-    explicit Learner(const NgramOptions& options)
+struct alignas(128) NgramLearner {
+    explicit NgramLearner(const NgramOptions& options)
         : windows(options.table, bits_per_letter(options.table), options.high) {}
 
     Windows<Words> windows;
@@ -62,7 +62,7 @@ public:
 
     void add(std::span<const GrammarView> documents, const Labour& labour) override {
         while (crew_.size() < workers_for(documents, labour))
-            crew_.push_back(std::make_unique<Learner<Words>>(options_));
+            crew_.push_back(std::make_unique<NgramLearner<Words>>(options_));
         const std::size_t before = places_.size();
         if (before + documents.size() > std::numeric_limits<std::uint32_t>::max())
             throw GrammarError("more than 2^32 - 1 documents");
@@ -141,7 +141,7 @@ private:
     };
 
     void learn(const GrammarView& grammar, std::uint32_t worker, const std::atomic<bool>& stop, Place& place) {
-        Learner<Words>& own = *crew_[worker];
+        NgramLearner<Words>& own = *crew_[worker];
         const std::span<const Window<Words>> windows = own.windows.of(grammar, stop);
         own.letters = std::min(own.letters, kMost) + static_cast<std::uint64_t>(own.windows.document_length());
         own.numbers.renew(windows.size());
@@ -233,7 +233,7 @@ private:
 
     // Names the windows of a document by rank and returns how many of its n-grams have a column.
     std::int64_t rank_and_count(const Place& place) {
-        Learner<Words>& learner = *crew_[place.worker];
+        NgramLearner<Words>& learner = *crew_[place.worker];
         Kept* const kept = learner.kept.data() + place.begin;
         for (std::size_t i = 0; i < place.size; ++i) {
             kept[i].window = learner.ranks[kept[i].window];
@@ -254,7 +254,7 @@ private:
     }
 
     void write(const Place& place, std::int32_t* indices, std::int64_t* data) const {
-        const Learner<Words>& learner = *crew_[place.worker];
+        const NgramLearner<Words>& learner = *crew_[place.worker];
         const Kept* const kept = learner.kept.data() + place.begin;
         const std::uint64_t* heavy = learner.heavy.data() + place.heavy;
         std::int64_t nowhere = 0;
@@ -288,7 +288,7 @@ private:
     const bool keep_;
     const Packing<Words> packing_;
     const std::size_t width_, stride_;
-    std::vector<std::unique_ptr<Learner<Words>>> crew_;
+    std::vector<std::unique_ptr<NgramLearner<Words>>> crew_;
     std::vector<Place> places_;    // by document
     Buffer<Key<Words>> keys_;      // of all windows, in order
     Buffer<std::int32_t> ngrams_;  // of each window, by length; later their columns

@@ -8,10 +8,6 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-[[noreturn]] void breaks_off() {
-    throw GrammarError("the compressed bytes break off before their end; fetch them again");
-}
-
 std::uint64_t little_endian(Bytes bytes, std::size_t at, std::size_t count) {
     if (bytes.size() < at + count) breaks_off();
     std::uint64_t value = 0;

@@ -31,7 +31,7 @@ _common = {
     "deadline": None,  # CI machines pause.
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
-settings.register_profile("fixed", derandomize=True, max_examples=150, **_common)
+settings.register_profile("fixed", derandomize=True, max_examples=100, **_common)
 settings.register_profile("quick", derandomize=True, max_examples=10, **_common)
 settings.register_profile("deep", max_examples=5000, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))

@@ -186,7 +186,7 @@ KINDS: dict[str, tuple[Callable[[Rounds, str], Round], str, list[str]]] = {
     "two train a run": (
         Rounds.trained,
         "run",
-        ["laconic.training.loop", "laconic.report.run_page"],
+        ["laconic.training.loop", "laconic.report.run_page", "torch._dynamo"],
     ),
 }
 

@@ -196,15 +196,15 @@ def test_a_copy_is_a_model_of_its_own(compiled: bool, monkeypatch: pytest.Monkey
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # torch.compile warns of itself
 @pytest.mark.parametrize(
-    ("texts", "backend"),
+    ("texts", "backend", "composer"),
     # A level of one rule is traced anew, for which no other code needs to be compiled.
-    [(["aabaab aab", "bbabba bbab"], "inductor"), (TEXTS, "aot_eager")],
+    [(["aabaab aab", "bbabba bbab"], "inductor", "mlp"), (TEXTS, "aot_eager", "grc")],
 )
 def test_a_compiled_cell_gives_the_same(
-    texts: list[str], backend: str, monkeypatch: pytest.MonkeyPatch
+    texts: list[str], backend: str, composer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))
-    plain, compiled = small_model(), small_model()
+    plain, compiled = small_model(composer=composer), small_model(composer=composer)
     compiled.compile_cell = True
     batch = collate(compress_many(texts))
     torch._dynamo.reset()

@@ -12,8 +12,8 @@ import pytest
 
 @pytest.mark.slow
 def test_what_is_killed_can_go_on() -> None:
-    """As `python tools/kill.py --times 3 --megabytes 9 --shard 1`."""
-    report = kill.campaign(times=3, seed=1, megabytes=9, shard=1)
+    """As `python tools/kill.py --times 3 --megabytes 4 --shard 1`."""
+    report = kill.campaign(times=3, seed=1, megabytes=4, shard=1)
     assert not report.findings, str(report)
     assert report.counts["killed"] + report.counts["ended before it could be killed"] >= 3
 
