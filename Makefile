@@ -8,7 +8,8 @@ CORE := CMakeLists.txt $(wildcard core/*.hpp core/*.cpp bindings/*.hpp bindings/
 # Whoever asks Python to keep nothing that it has compiled: hundreds of processes would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 # A file's tests stay in one process, which sets up what they share once; tests/conftest.py decides which files begin.
-TOGETHER := -n 2 --dist loadfile --no-loadscope-reorder
+# Two processors are busy with four: many tests wait for others.
+TOGETHER := -n 4 --dist loadfile --no-loadscope-reorder
 CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindings/*.hpp bindings/*.cpp)
 
 .PHONY: help demo check test test-lowest lint types layers core-test python-test quick-test bench torture docs stubs format clean

@@ -24,6 +24,9 @@ sys.path[:0] = [str(REPOSITORY / folder) for folder in ("tests", "tools")]
 # Before torch is loaded: test processes with a thread per processor each would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# For Spark's Java, which works for seconds only: to optimize what it runs takes longer.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # A shell lets what it starts in the background ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

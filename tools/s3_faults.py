@@ -56,6 +56,17 @@ class End(NamedTuple):
     requests: int
 
 
+def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
+    """Start a command in a folder."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "laconic", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    )
+
+
 class Place:
     """A folder here, and a bucket behind a proxy; outputs are in `out` of either."""
 
@@ -64,13 +75,7 @@ class Place:
 
     def laconic(self, words: list[str], fault: Fault | None = None) -> End:
         """Run a command while the fault is what S3 does."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "laconic", *words],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-        )
+        process = start(words, self.folder)
         with self._between.failing(fault, process.kill) as requests:
             said = process.communicate(timeout=PATIENCE)[1].strip()
             return End(process.returncode, said, requests())

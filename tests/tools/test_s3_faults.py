@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
+from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 import s3_faults
 from disturb import Report
@@ -12,8 +15,14 @@ from s3_faults import End, Job, Trial
 
 
 @pytest.mark.slow
-def test_what_s3_does_costs_nothing() -> None:
+def test_what_s3_does_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `python tools/s3_faults.py --times 2 --seed 2`."""
+
+    def start(words: list[str], folder: Path) -> forked.Forked:
+        with chdir(folder):
+            return forked.Forked(words)
+
+    monkeypatch.setattr(s3_faults, "start", start)
     report = s3_faults.campaign(2, seed=2, megabytes=5)
     assert not report.findings, str(report)
 
