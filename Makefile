@@ -8,11 +8,11 @@ CORE := CMakeLists.txt $(wildcard core/*.hpp core/*.cpp bindings/*.hpp bindings/
 # Whoever asks Python to keep nothing that it has compiled: hundreds of processes would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 # A file's tests stay in one process, which sets up what they share once; tests/conftest.py decides which files begin.
-# Two processors are busy with four: many tests wait for others.
-TOGETHER := -n 4 --dist loadfile --no-loadscope-reorder
+# Three keep two processors busy: many tests wait for others.
+TOGETHER := -n 3 --dist loadfile --no-loadscope-reorder
 CXX := $(wildcard core/*.hpp core/*.cpp core/tests/*.hpp core/tests/*.cpp bindings/*.hpp bindings/*.cpp)
 
-.PHONY: help demo check test test-lowest lint types layers core-test python-test quick-test bench torture docs stubs format clean
+.PHONY: help demo check test checked-python test-lowest lint types layers core-test python-test quick-test bench torture docs stubs format clean
 help:
 	@echo "make demo    install, compress the bundled samples, train on one of them, write a report"
 	@echo "make test    install, then lint, types, layers, C++ and Python tests"
@@ -28,8 +28,10 @@ demo: $(VENV)/installed
 
 # What pip and mypy do takes one processor: meanwhile another one compiles.
 test:
-	@$(MAKE) --no-print-directory -j 2 core-test lint types layers
-	@$(MAKE) --no-print-directory python-test
+	@$(MAKE) --no-print-directory -j 2 core-test checked-python
+
+checked-python: lint types layers
+	@MAKEFLAGS= $(MAKE) --no-print-directory python-test
 
 check: lint types layers quick-test
 

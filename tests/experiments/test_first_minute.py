@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 
 from experiments import first_minute
@@ -25,6 +26,9 @@ def small(*_: Any) -> tuple[Split, Split]:
 def test_rows_and_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_minute, "parts_of", small)
     monkeypatch.setattr(first_minute, "STRENGTHS", (1.0,))
+    monkeypatch.setattr(
+        first_minute, "_laconic", lambda *words: json.loads(forked.laconic(*map(str, words))[0])
+    )
     results = tmp_path / "rows.jsonl"
     first_minute.main(["run", "kjv", "--results", str(results)])
     first_minute.main(["run", "kjv", "--results", str(results)])
