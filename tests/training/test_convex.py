@@ -63,6 +63,24 @@ def test_classes_as_scikit_learn_finds_them(strength: float) -> None:
     )
 
 
+def test_where_one_class_is_large_rough_fits_move_on_from_others() -> None:
+    """Of what the gradient is at 0, most said how large the classes are: rough fits never moved."""
+    rows, _ = matrix(400)
+    targets = np.random.default_rng(4).choice(3, 400, p=[0.96, 0.02, 0.02])
+    task, wanted = Classification((0, 1, 2)), torch.from_numpy(targets)
+    weights = torch.full((400,), 1 / 400, dtype=torch.float64)
+
+    def fit(strength: float, start: Fit, tolerance: float) -> Fit:
+        decay = 1 / (strength * 400)
+        return minimised(rows, lambda o: task.losses(o, wanted), weights, decay, start, tolerance)
+
+    nothing = Fit.nothing(400, 3)
+    weak, strong = (fit(strength, nothing, 1e-6) for strength in (0.1, 100.0))
+    rough = fit(100.0, fit(0.1, nothing, 1e-2), 1e-2)
+    between = (strong.scores - weak.scores).norm()
+    assert (rough.scores - strong.scores).norm() < 0.2 * between
+
+
 def test_numbers_as_scikit_learn_finds_them() -> None:
     rows, sparse = matrix()
     values = np.random.default_rng(2).normal(size=60).astype(np.float32)
