@@ -25,11 +25,11 @@ struct PackedGrammars {
 };
 
 // Packed grammars as they are written, and where each ends.
-struct PackedFile {
+struct GrammarPacking {
     Packed packed;
     Buffer<std::int64_t> letter_offsets, rule_offsets, sequence_offsets;
 
-    PackedFile() { end(); }
+    GrammarPacking() { end(); }
     void end() {
         letter_offsets.push_back(static_cast<std::int64_t>(packed.letters.size()));
         rule_offsets.push_back(static_cast<std::int64_t>(packed.left.size()));
@@ -43,7 +43,7 @@ struct PackedFile {
 };
 
 PackedGrammars pack(const Grammars& grammars, bool sort) {
-    PackedFile packing;
+    GrammarPacking packing;
     without_gil([&] {
         Packer packer;
         packing.packed.left.reserve(grammars.rules.shape(0));
@@ -102,7 +102,7 @@ auto encode_compact(const PackedGrammars& packed, Symbol alphabet_size, const Ar
 PackedGrammars decode_compact(const Array<std::uint8_t>& codes, const Array<std::int64_t>& offsets,
                               Symbol alphabet_size, const Array<std::uint16_t>& model,
                               const std::shared_ptr<Rulebook>& book) {
-    PackedFile packing;
+    GrammarPacking packing;
     without_gil([&] {
         const CompactModel known = CompactModel::from_numbers(alphabet_size, view(model), book.get());
         CompactCoder coder(known);

@@ -17,7 +17,7 @@ from laconic.grammar import Grammars
 
 _LONGEST = 0xFFFFFF00  # terminals; the core keeps positions in 32 bits
 _EMPTY = "the document is empty"
-_CURES = {_EMPTY: "leave it out, as laconic compress --on-error skip does"}
+_CURE = "leave it out, as laconic compress --on-error skip does"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ def _grammars(
 
 
 def _with_cure(error: DocumentError) -> DocumentError:
-    if error.reason not in _CURES:
+    if error.reason != _EMPTY:
         return error
-    return DocumentError(f"{error.reason}; {_CURES[error.reason]}", document=error.document)
+    return DocumentError(f"{_EMPTY}; {_CURE}", document=error.document)
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:

@@ -173,8 +173,7 @@ def _compared(
     tried: dict[Features, _Step] = {}
 
     def attempt(kind: Features, matrix: _Matrix) -> None:
-        best = min((step.loss for step in tried.values()), default=inf)
-        to_beat = inf if thorough else best
+        to_beat = inf if thorough else min((each.loss for each in tried.values()), default=inf)
         path = matrix.path(splits, _STRENGTHS, _ROUGHLY, kind.told_apart, to_beat)
         tried[kind] = min(path, key=lambda each: each.loss)
 
