@@ -109,12 +109,12 @@ clean:
 $(VENV)/created: constraints.txt
 	@echo "Setting up $(VENV) …"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --quiet --no-compile --constraint constraints.txt pip scikit-build-core nanobind cmake ninja
+	@$(PIP) install --quiet --no-compile --constraint constraints.txt pip scikit-build-core nanobind cmake ninja setuptools
 	@touch $@
 
 # Editable, so that only a change of C++ or of the packaging needs another build; and without build isolation,
 # so that such a build compiles just the files that changed. Of what is installed, Python compiles the small part
-# that is imported.
+# that is imported. PySpark comes as source, which setuptools packs.
 INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) install --quiet --no-compile --constraint constraints.txt \
   --no-build-isolation --editable
 INSTALLED_FROM := $(VENV)/created pyproject.toml $(CORE)
