@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from laconic import Alphabet, Codec, Corpus, compress_many
 from laconic.estimator import GrammarClassifier, GrammarRegressor
 from laconic.nn import GrammarModel
-from laconic.training import linear
+from laconic.training import linear, turns
 from laconic.training.settings import TrainingConfig
 
 TINY: dict[str, Any] = {
@@ -127,7 +127,7 @@ def test_scikit_learn(estimator: Any, check: Any, monkeypatch: pytest.MonkeyPatc
     # One thing to count and one strength: which are chosen is the question of other tests.
     monkeypatch.setattr(linear, "CANDIDATES", linear.CANDIDATES[:1])
     monkeypatch.setattr(linear, "_STRENGTHS", linear._STRENGTHS[:1])
-    monkeypatch.setattr(linear, "_FOLDS", 2)
+    monkeypatch.setattr(turns, "_FOLDS", 2)
     check(estimator)
 
 

@@ -171,7 +171,10 @@ def test_groups_stay_together() -> None:
     assert train_rows | held == set(range(100))
     assert 10 <= len(held) <= 35
     assert parts.groups is not None
-    assert len(parts.groups) == len(train_rows)
+    of = [groups[k] for k in [*parts.rows, *parts.validation.rows]]
+    assert [of.index(each) for each in of] == [
+        parts.groups.tolist().index(each) for each in parts.groups
+    ]
     with pytest.raises(LabelError, match="of one group"):
         split_groups(np.zeros(5, np.int64), 0.2, 0)
     with pytest.raises(LabelError, match=r"groups of shape \[3\] for 100 documents"):

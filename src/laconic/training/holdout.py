@@ -24,7 +24,7 @@ class Divided(NamedTuple):
     rows: Int64s
     """Of the source, that train."""
     groups: Int64s | None = None
-    """Of those that train, by number, if there are groups."""
+    """Of those that train, then of those that validate, by number, if there are groups."""
 
 
 def divide(
@@ -46,12 +46,15 @@ def divide(
         validation, _ = labelled_dataset(valid, task, config.task, buffer, watch)
         if validation.grammars.alphabet_size != dataset.grammars.alphabet_size:
             raise LabelError("the validation's alphabet is not the training's; compress it alike")
+        if together is not None:  # Nobody knows those of others: each is one.
+            apart = 1 + together.max() + np.arange(len(validation))
+            together = np.concatenate([together, apart])
         return Divided(dataset, validation, task, np.arange(len(dataset)), together)
     if together is None:
         rows, rest = split(task, targets_of(dataset), config.holdout, config.seed)
     else:
         rows, rest = split_groups(together, config.holdout, config.seed)
-        together = together[rows]
+        together = together[np.concatenate([rows, rest])]
     held_out = dataset.select(rest) if len(rest) else None
     return Divided(dataset.select(rows), held_out, task, rows, together)
 

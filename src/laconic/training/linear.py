@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from math import inf
@@ -16,8 +16,7 @@ from torch import Tensor
 from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
 from laconic.batching.batch import Bag, bag_of
-from laconic.grammar import Grammars
-from laconic.ngrams.hashed import HashedCounter, portions
+from laconic.ngrams.hashed import HashedCounter
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.nn.bag import NgramBag
 from laconic.tasks import Task
@@ -26,6 +25,7 @@ from laconic.training.convex import Fit, SparseRows, minimised
 from laconic.training.holdout import targets_of
 from laconic.training.new_model import counting_model
 from laconic.training.telling import can_tell, telling
+from laconic.training.turns import Documents, grammars_of, rows_of
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _BUCKETS = 12, 21  # powers of two: so many for few symbols, and for many
@@ -33,9 +33,7 @@ _STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # what scikit-learn calls C; then those
 _CLOSELY, _ROUGHLY = 1e-3, 1e-2  # how small gradients get, of what they were: rough fits compare
 _USUAL = 10.0  # where there are too few documents to tell
 _PATIENCE = 1  # strengths that are worse, after which weaker ones are not tried
-_FOLDS, _FEWEST = 5, 10
 _BOTH_WAYS = 2  # of the best features are weighed both ways, by how they tell classes apart or not
-_ENOUGH = 600  # held-out documents that tell strengths and features apart
 _SAMPLE, _SAMPLE_SYMBOLS = 2000, 1 << 19  # documents from which features are chosen
 _MOST_SYMBOLS = 1 << 25  # of documents in the matrix, which takes some GB; of more, random ones
 
@@ -83,7 +81,7 @@ class LinearView:
     features: Features
     strength: float
     held_out: Floats
-    """What the fit without them says of documents that validate, [N, outputs]."""
+    """What fits without them say of documents that validate, [N, outputs]."""
     rows: Int64s
     """Which documents of the validation these are: all, unless there are very many."""
     tried: dict[str, float]
@@ -106,17 +104,19 @@ def fit_linear(
     """Return the linear model of the training's documents that is best on held-out ones.
 
     A sample tells what to count; then held-out documents tell how strongly weights are kept small.
-    If few validate, parts of all take turns, in which documents of a group, `groups` int64 [N] of
-    the training, stay together. With `refit` the last fit learns from those that validate, too.
-    `weights`, float [N], are those of the training's documents.
+    If few validate, parts of all take turns, in which documents of a group stay together: `groups`
+    are int64, of the training and then of the validation. With `refit` the last fit learns from
+    those that validate, too; what is said of them is then said by fits that learned from most
+    others. `weights`, float [N], are those of the training's documents.
     """
     rng = np.random.default_rng([seed, 0x11EA])
-    every = _Documents(
+    held = training.select([]) if validation is None else validation
+    every = Documents(
         training,
-        training.select([]) if validation is None else validation,
+        held,
         np.ones(len(training), np.float32) if weights is None else weights,
-        np.arange(len(training)) if groups is None else groups,
-        np.arange(0 if validation is None else len(validation)),
+        np.arange(len(training) + len(held)) if groups is None else groups,
+        np.arange(len(held)),
         refit,
     )
     sample = every.some(_SAMPLE / len(every), _SAMPLE_SYMBOLS / (1 + every.symbols), rng)
@@ -124,7 +124,8 @@ def fit_linear(
     if training.grammars.rulebook is None:
         kinds = list(dict.fromkeys(kind._replace(shared=0) for kind in kinds))
     tried = _compared(sample, kinds, task, sample.splits(np.random.default_rng(seed)), device)
-    best = min(tried, key=lambda kind: tried[kind].loss, default=kinds[0])
+    usual = kinds[0]._replace(told_apart=False)
+    best = min(tried, key=lambda kind: tried[kind].loss, default=usual)
     about = tried[best].strength if tried else _USUAL
     used = every.some(_MOST_SYMBOLS / (1 + every.symbols), 1.0, rng)
     matrix = _Matrix(used, best, task, device)
@@ -137,8 +138,12 @@ def fit_linear(
     if best.told_apart:
         # As strength and outputs were found: by the documents that trained then.
         matrix = matrix.told_apart(splits[0][0])
+    held_out = step.held_out if step and len(used.validation) else np.zeros((0, task.outputs))
+    if refit and len(used.validation):
+        # Whoever weighs it against other views has to know how good the last fit is, which learns
+        # from more documents than the one that told strengths apart.
+        held_out, start = matrix.crossed(used.turns(rng), strength, start)
     model = matrix.model_of(matrix.fit(rows, strength, start))
-    held_out = step.held_out if step else np.zeros((0, task.outputs))
     losses = {str(kind): step.loss for kind, step in tried.items()}
     return LinearView(model, best, strength, held_out, used.valid_rows, losses, len(rows))
 
@@ -150,15 +155,16 @@ def compared(
 
     Of the best strengths, and each kind both ways, told apart and not, where that can be.
     """
-    numbers = np.arange(len(training)), np.arange(len(validation))
-    documents = _Documents(training, validation, np.ones(len(training), np.float32), *numbers, True)
-    splits = [(numbers[0], len(training) + numbers[1])]
+    every, rows = np.arange(len(training) + len(validation)), np.arange(len(validation))
+    ones = np.ones(len(training), np.float32)
+    documents = Documents(training, validation, ones, every, rows, True)
+    splits = [(every[: len(training)], len(training) + rows)]
     found = _compared(documents, kinds, task, splits, "cpu", thorough=True)
     return {kind: step.held_out for kind, step in found.items()}
 
 
 def _compared(
-    documents: _Documents,
+    documents: Documents,
     kinds: Sequence[Features],
     task: Task,
     splits: Sequence[tuple[Int64s, Int64s]],
@@ -191,76 +197,6 @@ def _compared(
     return tried
 
 
-@dataclass(frozen=True)
-class _Documents:
-    """Documents that train, and those that validate, perhaps none."""
-
-    training: GrammarDataset
-    validation: GrammarDataset
-    weights: npt.NDArray[np.float32]
-    groups: Int64s
-    valid_rows: Int64s
-    refit: bool
-
-    def __len__(self) -> int:
-        return len(self.training) + len(self.validation)
-
-    @property
-    def symbols(self) -> int:
-        """Rules and symbols of all."""
-        total = 0
-        for part in (self.training, self.validation):
-            grammars = part.grammars
-            sizes = np.diff(grammars.rule_offsets) + np.diff(grammars.sequence_offsets)
-            total += int(sizes[part.rows].sum())
-        return total
-
-    @property
-    def letters(self) -> int:
-        """How many different ones occur, or might by the rules that are shared."""
-        found: set[int] = set()
-        for part in (self.training, self.validation):
-            for grammars in _grammars(part):
-                book = grammars.rulebook
-                shared = () if book is None else [book.rules]
-                for symbols in (grammars.rules, grammars.sequence, *shared):
-                    found.update(np.unique(symbols[symbols < grammars.alphabet_size]).tolist())
-        return len(found)
-
-    def some(self, share: float, other: float, rng: np.random.Generator) -> _Documents:
-        """Return the smaller share of the documents, at random."""
-        share = min(share, other)
-        if share >= 1:
-            return self
-        sizes = (len(self.training), len(self.validation))
-        train, valid = (np.sort(rng.permutation(n)[: -int(-n * share // 1)]) for n in sizes)
-        return _Documents(
-            self.training.select(train),
-            self.validation.select(valid),
-            self.weights[train],
-            self.groups[train],
-            self.valid_rows[valid],
-            self.refit,
-        )
-
-    def splits(self, rng: np.random.Generator) -> list[tuple[Int64s, Int64s]]:
-        """Return rows that train and that are held out; the first are those that validate."""
-        count, held = len(self.training), len(self.validation)
-        every = np.arange(count + held)
-        splits = [(every[:count], every[count:])] if held else []
-        if held >= _ENOUGH or count < _FEWEST or (held and not self.refit):
-            return splits
-        _, numbers = np.unique(self.groups, return_inverse=True)
-        folds = _FOLDS - len(splits)
-        fold = rng.permutation(np.arange(numbers.max() + 1) % folds)[numbers.reshape(-1)]
-        wanted = -(-(_ENOUGH - held) * folds // count)
-        for k in range(min(folds, wanted)):
-            out = np.flatnonzero(fold == k)
-            if 0 < len(out) < count:
-                splits.append((np.setdiff1d(every, out), out))
-        return splits
-
-
 class _Step(NamedTuple):
     """A strength: the mean loss on held-out documents, calibrated, and the first split's fit."""
 
@@ -274,7 +210,7 @@ class _Matrix:
     """What documents count, weighed as the model will weigh it, as a sparse matrix; and fits."""
 
     def __init__(
-        self, documents: _Documents, kind: Features, task: Task, device: torch.device | str
+        self, documents: Documents, kind: Features, task: Task, device: torch.device | str
     ) -> None:
         parts = (documents.training, documents.validation)
         self._config = ModelConfig(
@@ -291,8 +227,8 @@ class _Matrix:
         )
         self._task, self._device = task, device
         counted = cast(HashedCounter, self._config.counted)
-        bags = [bag_of(some, counted) for part in parts for some in _grammars(part)]
-        sizes = [len(some) for part in parts for some in _rows(part)]
+        bags = [bag_of(some, counted) for part in parts for some in grammars_of(part)]
+        sizes = [len(some) for part in parts for some in rows_of(part)]
         frequencies = torch.zeros(counted.columns, dtype=torch.int64)
         for bag in bags:
             frequencies += torch.bincount(bag.buckets, minlength=counted.columns)
@@ -375,6 +311,18 @@ class _Matrix:
             tolerance,
         )
 
+    def crossed(
+        self, turns: Sequence[tuple[Int64s, Int64s]], strength: float, start: Fit | None
+    ) -> tuple[Floats, Fit]:
+        """Return what is said of the rows left out in each turn, in their order, and the last fit.
+
+        `start` is a fit of rows that train in all turns.
+        """
+        fits = [self.fit(rows, strength, start) for rows, _ in turns]
+        outs = [out for _, out in turns]
+        said = [fit.outputs.cpu().numpy()[out] for fit, out in zip(fits, outs, strict=True)]
+        return np.concatenate(said)[np.argsort(np.concatenate(outs))], fits[-1]
+
     def model_of(self, fit: Fit) -> GrammarModel:
         """Return the model with the weights of a fit."""
         with torch.no_grad():
@@ -389,11 +337,3 @@ class _Matrix:
         kept = rows > 0
         values = self._bag.weights(bag, rows, documents)[kept]
         return rows[kept], values, torch.bincount(bag.documents[kept], minlength=documents)
-
-
-def _rows(part: GrammarDataset) -> Iterator[Int64s]:
-    return portions(part.grammars, part.rows)
-
-
-def _grammars(part: GrammarDataset) -> Iterator[Grammars]:
-    return (part.grammars.take(rows) for rows in _rows(part))
