@@ -1,4 +1,4 @@
-"""Sequences read in parts: the same outputs and gradients as in one go (cuDNN: test_gpu.py)."""
+"""Sequences read in parts or in another type: the same outputs and gradients (cuDNN: test_gpu.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from laconic.nn.long_sequences import read_in_parts
+from laconic.nn.long_sequences import read, read_in_parts
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -25,3 +25,14 @@ def test_reading_in_parts_is_reading(cell: Any, bidirectional: bool) -> None:
         found = torch.autograd.grad(made.square().sum(), weights)
         for one, other in zip(found, slopes, strict=True):
             assert torch.allclose(one, other, atol=1e-10)
+
+
+def test_a_processor_without_an_lstm_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch asks for one wherever autocast is on; the layer is read in float32 then."""
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    reader, x = torch.nn.LSTM(3, 4, bidirectional=True), torch.randn(5, 2, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = read(reader, x.bfloat16())
+        assert torch.is_autocast_enabled("cpu")
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, reader(x.bfloat16().float())[0])

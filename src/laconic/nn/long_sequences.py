@@ -1,4 +1,8 @@
-"""Recurrent layers on sequences of any length: cuDNN refuses those of more than 65,535 steps."""
+"""Recurrent layers on sequences of any length and on any processor: some libraries refuse some.
+
+cuDNN does not read more than 65,535 steps. OneDNN has no LSTM in bfloat16 for processors without
+AVX-512, and PyTorch 2.13 asks for one all the same.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,12 @@ def read(reader: nn.RNNBase, x: Tensor) -> Tensor:
     """Return what one layer, in one direction or both, makes of float [T, B, size]."""
     if x.is_cuda and len(x) > _MOST:
         return read_in_parts(reader, x, _MOST)
-    made: Tensor = reader(x)[0]
-    return made
+    known = x.device.type != "cpu" or "AVX512" in torch.backends.cpu.get_cpu_capability()
+    if known or not torch.is_autocast_enabled("cpu"):
+        made: Tensor = reader(x)[0]
+        return made
+    with torch.autocast("cpu", enabled=False):
+        return read(reader, x.float())
 
 
 def read_in_parts(reader: nn.RNNBase, x: Tensor, steps: int) -> Tensor:
