@@ -43,11 +43,6 @@ class SparseRows:
         starts = (counts.cumsum(0) - counts).int()
         return cls(starts, torch.cat([each.int() for each in columns]), torch.cat(values), width)
 
-    def to(self, device: torch.device | str) -> SparseRows:
-        """Return the matrix on a device."""
-        starts, columns, values = self.starts, self.columns, self.values
-        return SparseRows(starts.to(device), columns.to(device), values.to(device), self.width)
-
     def __len__(self) -> int:
         """The number of documents."""
         return len(self.starts)
@@ -55,33 +50,40 @@ class SparseRows:
     def reweighed(self, factors: Tensor, second: int) -> SparseRows:
         """Return the matrix with columns times factors, float32 [width], and rows of norm 1 again.
 
-        Columns from the `second` part on have a norm of their own. O(nnz).
+        Columns from the `second` part on, which come last in every row, have a norm of their own.
+        O(nnz).
         """
         owners, starts, values = self._by_column
-        counts = torch.diff(starts, append=starts.new_tensor([len(owners)]))
-        numbers = torch.arange(self.width, dtype=torch.int32, device=counts.device)
-        columns = torch.repeat_interleave(numbers, counts)
-
-        def norms_at(documents: Tensor, places: Tensor) -> Tensor:
-            return norms.index_select(0, documents + len(self) * (places >= second))
-
-        values = values * factors.index_select(0, columns)
-        squares = values.new_zeros(2 * len(self))
-        squares.index_add_(0, owners + len(self) * (columns >= second), values.square())
-        norms = squares.clamp(min=torch.finfo(squares.dtype).tiny).sqrt()
-        rows = self.values * factors.index_select(0, self.columns)
-        rows /= norms_at(self.owners, self.columns)
-        made = SparseRows(self.starts, self.columns, rows, self.width)
+        end = len(owners)
+        first = int(starts[second]) if second < self.width else end
+        counts = torch.diff(starts, append=starts.new_tensor([end]))
+        parts = slice(first), slice(first, end)
+        by_column = values * torch.repeat_interleave(factors, counts)
+        norms = values.new_zeros(2, len(self))
+        for norm, part in zip(norms, parts, strict=True):
+            norm.index_add_(0, owners[part], by_column[part].square())
+        norms.clamp_(min=torch.finfo(norms.dtype).tiny).sqrt_()
+        for norm, part in zip(norms, parts, strict=True):
+            by_column[part] /= norm.index_select(0, owners[part])
+        seconds = torch.bincount(owners[parts[1]], minlength=len(self))
+        sizes = torch.stack([self.sizes - seconds, seconds], 1)
+        by_row = self.values * factors.index_select(0, self.columns)
+        by_row /= torch.repeat_interleave(norms.T.reshape(-1), sizes.reshape(-1))
+        made = SparseRows(self.starts, self.columns, by_row, self.width)
         # Sorting them takes longest, and they are sorted already.
-        vars(made)["_by_column"] = owners, starts, values / norms_at(owners, columns)
+        vars(made)["_by_column"] = owners, starts, by_column
         return made
+
+    @property
+    def sizes(self) -> Tensor:
+        """How many entries each row has, int32 [N]."""
+        return torch.diff(self.starts, append=self.starts.new_tensor([len(self.columns)]))
 
     @property
     def owners(self) -> Tensor:
         """The row of each entry, int32 [nnz]."""
-        sizes = torch.diff(self.starts, append=self.starts.new_tensor([len(self.columns)]))
-        numbers = torch.arange(len(self), dtype=torch.int32, device=sizes.device)
-        return torch.repeat_interleave(numbers, sizes)
+        numbers = torch.arange(len(self), dtype=torch.int32, device=self.starts.device)
+        return torch.repeat_interleave(numbers, self.sizes)
 
     def times(self, weights: Tensor) -> Tensor:
         """Return X W, float32 [N, K], of W, float32 [width, K]."""

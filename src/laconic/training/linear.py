@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from laconic.arrays import Int64s
-from laconic.batching import GrammarDataset
-from laconic.batching.batch import Bag, bag_of
+from laconic.batching import Bag, GrammarDataset
+from laconic.ngrams import Counts
 from laconic.ngrams.hashed import HashedCounter
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.nn.bag import NgramBag
@@ -25,7 +25,7 @@ from laconic.training.convex import Fit, SparseRows, minimised
 from laconic.training.holdout import targets_of
 from laconic.training.new_model import counting_model
 from laconic.training.telling import can_tell, telling
-from laconic.training.turns import Documents, grammars_of, rows_of
+from laconic.training.turns import Documents, Split, grammars_of
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _BUCKETS = 12, 21  # powers of two: so many for few symbols, and for many
@@ -131,13 +131,13 @@ def fit_linear(
     matrix = _Matrix(used, best, task, device)
     near = tuple(about * 10 ** (k / 4) for k in (-3, -1, 1, 3))
     splits = used.splits(rng)
-    path = matrix.path(splits, near, _CLOSELY, best.told_apart)
+    # Strength, outputs and the last fit: by the same documents, what tells classes apart.
+    matrices = matrix.of_splits(splits, best.told_apart)
+    matrix = matrices[0] if matrices else matrix
+    path = _path(matrices, splits, near, _CLOSELY)
     step = min(path, key=lambda each: each.loss) if path else None
     rows = np.arange(len(used) if refit else len(used.training))
     strength, start = (step.strength, step.fit) if step else (about, None)
-    if best.told_apart:
-        # As strength and outputs were found: by the documents that trained then.
-        matrix = matrix.told_apart(splits[0][0])
     held_out = step.held_out if step and len(used.validation) else np.zeros((0, task.outputs))
     if refit and len(used.validation):
         # Whoever weighs it against other views has to know how good the last fit is, which learns
@@ -167,7 +167,7 @@ def _compared(
     documents: Documents,
     kinds: Sequence[Features],
     task: Task,
-    splits: Sequence[tuple[Int64s, Int64s]],
+    splits: Sequence[Split],
     device: torch.device | str,
     thorough: bool = False,
 ) -> dict[Features, _Step]:
@@ -180,7 +180,8 @@ def _compared(
 
     def attempt(kind: Features, matrix: _Matrix) -> None:
         to_beat = inf if thorough else min((each.loss for each in tried.values()), default=inf)
-        path = matrix.path(splits, _STRENGTHS, _ROUGHLY, kind.told_apart, to_beat)
+        matrices = matrix.of_splits(splits, kind.told_apart)
+        path = _path(matrices, splits, _STRENGTHS, _ROUGHLY, to_beat)
         tried[kind] = min(path, key=lambda each: each.loss)
 
     matrices: dict[Features, _Matrix] = {}
@@ -206,6 +207,36 @@ class _Step(NamedTuple):
     held_out: Floats
 
 
+def _path(
+    matrices: Sequence[_Matrix],
+    splits: Sequence[Split],
+    strengths: Sequence[float],
+    tolerance: float,
+    to_beat: float = inf,
+) -> list[_Step]:
+    """Return a step for each strength, ascending, until they get no better.
+
+    Or until another gain like the last would be too little for a loss of `to_beat`. Each split has
+    its matrix.
+    """
+    fits: list[Fit | None] = [None] * len(splits)
+    steps: list[_Step] = []
+    for strength in strengths if splits else ():
+        losses = []
+        for k, (matrix, (rows, out)) in enumerate(zip(matrices, splits, strict=True)):
+            fit = fits[k] = matrix.fit(rows, strength, fits[k], tolerance)
+            losses.append(matrix.loss(fit.outputs, out) * len(out))
+        first, out = cast(Fit, fits[0]), splits[0][1]
+        loss = sum(losses) / sum(len(out) for _, out in splits)
+        steps.append(_Step(strength, loss, first, first.outputs.cpu().numpy()[out]))
+        best = min(range(len(steps)), key=lambda k: steps[k].loss)
+        if len(steps) - 1 - best >= _PATIENCE:
+            break
+        if len(steps) > 1 and loss - (steps[-2].loss - loss) > to_beat:
+            break
+    return steps
+
+
 class _Matrix:
     """What documents count, weighed as the model will weigh it, as a sparse matrix; and fits."""
 
@@ -227,15 +258,13 @@ class _Matrix:
         )
         self._task, self._device = task, device
         counted = cast(HashedCounter, self._config.counted)
-        bags = [bag_of(some, counted) for part in parts for some in grammars_of(part)]
-        sizes = [len(some) for part in parts for some in rows_of(part)]
+        counts = [counted.count(some) for part in parts for some in grammars_of(part)]
         frequencies = torch.zeros(counted.columns, dtype=torch.int64)
-        for bag in bags:
-            frequencies += torch.bincount(bag.buckets, minlength=counted.columns)
-        self._model = counting_model(self._config, frequencies.numpy(), len(documents))
+        for some in counts:
+            frequencies += torch.bincount(torch.from_numpy(some.indices), minlength=counted.columns)
+        self._model = counting_model(self._config, frequencies.numpy(), len(documents)).to(device)
         self._bag = cast(NgramBag, self._model.bag)
-        self._matrix = SparseRows.stacked(map(self._entries, bags, sizes), len(self._bag.idf))
-        self._matrix = self._matrix.to(device)
+        self._matrix = SparseRows.stacked(map(self._entries, counts), len(self._bag.idf))
         self._targets = torch.from_numpy(np.concatenate([targets_of(each) for each in parts]))
         self._targets = self._targets.to(device)
         held = np.ones(len(documents.validation), np.float32)
@@ -256,42 +285,17 @@ class _Matrix:
         made._matrix = self._matrix.reweighed(factors, second)
         made._model = deepcopy(self._model)
         made._bag = cast(NgramBag, made._model.bag)
-        made._bag.idf *= factors.cpu()
+        made._bag.idf *= factors
         return made
 
-    def path(
-        self,
-        splits: Sequence[tuple[Int64s, Int64s]],
-        strengths: Sequence[float],
-        tolerance: float,
-        told_apart: bool = False,
-        to_beat: float = inf,
-    ) -> list[_Step]:
-        """Return a step for each strength, ascending, until they get no better.
+    def of_splits(self, splits: Sequence[Split], told_apart: bool) -> list[_Matrix]:
+        """Return one for each split: itself or, if `told_apart`, by documents that train there."""
+        return [self.told_apart(rows) if told_apart else self for rows, _ in splits]
 
-        Or until another gain like the last would be too little for a loss of `to_beat`. If columns
-        are `told_apart`, then by the documents of each split that train.
-        """
-        matrices = [self.told_apart(rows) if told_apart else self for rows, _ in splits]
-        fits: list[Fit | None] = [None] * len(splits)
-        steps: list[_Step] = []
-        for strength in strengths if splits else ():
-            losses = []
-            for k, (rows, out) in enumerate(splits):
-                fit = fits[k] = matrices[k].fit(rows, strength, fits[k], tolerance)
-                where = torch.from_numpy(out).to(self._device)
-                said, wanted = fit.outputs[where], self._targets[where]
-                losses.append(scaled(self._task, said, wanted).loss * len(out))
-            first, out = cast(Fit, fits[0]), splits[0][1]
-            loss = sum(losses) / sum(len(out) for _, out in splits)
-            held_out = first.outputs.cpu().numpy()[out]
-            steps.append(_Step(strength, loss, first, held_out))
-            best = min(range(len(steps)), key=lambda k: steps[k].loss)
-            if len(steps) - 1 - best >= _PATIENCE:
-                break
-            if len(steps) > 1 and loss - (steps[-2].loss - loss) > to_beat:
-                break
-        return steps
+    def loss(self, outputs: Tensor, rows: Int64s) -> float:
+        """Return the mean loss of some rows, calibrated, of outputs of all, [N, K]."""
+        where = torch.from_numpy(rows).to(self._device)
+        return scaled(self._task, outputs[where], self._targets[where]).loss
 
     def fit(
         self, rows: Int64s, strength: float, start: Fit | None, tolerance: float = _CLOSELY
@@ -312,7 +316,7 @@ class _Matrix:
         )
 
     def crossed(
-        self, turns: Sequence[tuple[Int64s, Int64s]], strength: float, start: Fit | None
+        self, turns: Sequence[Split], strength: float, start: Fit | None
     ) -> tuple[Floats, Fit]:
         """Return what is said of the rows left out in each turn, in their order, and the last fit.
 
@@ -326,14 +330,19 @@ class _Matrix:
     def model_of(self, fit: Fit) -> GrammarModel:
         """Return the model with the weights of a fit."""
         with torch.no_grad():
-            weights = self._matrix.transposed_times(fit.added.float()).cpu()
+            weights = self._matrix.transposed_times(fit.added.float())
             self._bag.table.copy_(weights / self._bag.scale)
             self._bag.bias.copy_(fit.bias.float())
-        return self._model.eval()
+        return self._model.cpu().eval()
 
-    def _entries(self, bag: Bag, documents: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return columns, values and the number of entries of each row."""
+    def _entries(self, counts: Counts) -> tuple[Tensor, Tensor, Tensor]:
+        """Return columns, values and the number of entries of each row, on the device."""
+        arrays = counts.indptr, counts.indices, counts.data
+        starts, buckets, numbers = (torch.from_numpy(each).to(self._device) for each in arrays)
+        owners, documents = torch.repeat_interleave(starts.diff()), len(starts) - 1
+        bag = Bag(owners, buckets.long(), numbers.float())
         rows = self._bag.rows(bag)
-        kept = rows > 0
-        values = self._bag.weights(bag, rows, documents)[kept]
-        return rows[kept], values, torch.bincount(bag.documents[kept], minlength=documents)
+        values = self._bag.weights(bag, rows, documents)
+        kept = rows.nonzero().squeeze(1)
+        sizes = torch.bincount(owners.index_select(0, kept), minlength=documents)
+        return rows.index_select(0, kept).int(), values.index_select(0, kept), sizes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from laconic.batching import GrammarDataset
 from laconic.grammar import Grammars
 from laconic.ngrams.hashed import portions
 
+Split: TypeAlias = tuple[Int64s, Int64s]  # rows that train, and rows that are left out
 _FOLDS, _FEWEST = 5, 10
 _TURNS = 3  # in which documents that validate are left out of the last fit
 _ENOUGH = 600  # held-out documents that tell strengths and features apart
@@ -70,7 +72,7 @@ class Documents:
             self.refit,
         )
 
-    def splits(self, rng: np.random.Generator) -> list[tuple[Int64s, Int64s]]:
+    def splits(self, rng: np.random.Generator) -> list[Split]:
         """Return rows that train and that are held out; the first are those that validate."""
         count, held = len(self.training), len(self.validation)
         every = np.arange(count + held)
@@ -84,7 +86,7 @@ class Documents:
                 splits.append((np.setdiff1d(every, out), out))
         return splits
 
-    def turns(self, rng: np.random.Generator) -> list[tuple[Int64s, Int64s]]:
+    def turns(self, rng: np.random.Generator) -> list[Split]:
         """Return rows that train and that do not, where those that validate are left in turns."""
         count, every = len(self.training), np.arange(len(self))
         parts = (count + out for out in _folds(self.groups[count:], _TURNS, rng))
@@ -99,11 +101,6 @@ def _folds(groups: Int64s, folds: int, rng: np.random.Generator) -> list[Int64s]
     return [part for part in parts if len(part)]
 
 
-def rows_of(part: GrammarDataset) -> Iterator[Int64s]:
-    """Yield rows of documents, so many at a time that what is counted of them fits."""
-    return portions(part.grammars, part.rows)
-
-
 def grammars_of(part: GrammarDataset) -> Iterator[Grammars]:
-    """Yield the grammars of the same documents."""
-    return (part.grammars.take(rows) for rows in rows_of(part))
+    """Yield the grammars of documents, so many at a time that what is counted of them fits."""
+    return (part.grammars.take(rows) for rows in portions(part.grammars, part.rows))
