@@ -1,4 +1,4 @@
-"""Sequences read in parts or in another type: the same outputs and gradients (cuDNN: test_gpu.py)."""
+"""Sequences read in parts or in another type: outputs stay the same (cuDNN: test_gpu.py)."""
 
 from __future__ import annotations
 
