@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
-from laconic import Corpus
+from laconic import Corpus, Rulebook
 from laconic.batching import GrammarDataset
 from laconic.tasks import task_of
 from laconic.training.auto import learn
+from laconic.training.convex import SparseRows
 from laconic.training.linear import LinearView, fit_linear
 from laconic.training.settings import TrainingConfig
 
@@ -57,3 +61,47 @@ def test_few_documents(count: int, holdout: float, task: str) -> None:
     data = Corpus.from_documents(texts, [k % 2 for k in range(count)])
     config = TrainingConfig(model="auto", device="cpu", holdout=holdout, task=task)
     assert learn(data, config).model.config.model == "ngram"
+
+
+def reviews(count: int = 700) -> Corpus:
+    """Texts of which half the words tell the label, and some are wrong."""
+    rng, words = np.random.default_rng(0), {0: "bad rude never awful", 1: "good fine again lovely"}
+    told = rng.integers(0, 2, count)
+    texts = [
+        " ".join(rng.choice([*words[k].split(" "), "the", "of", "it"], 12)) for k in told.tolist()
+    ]
+    labels = np.where(rng.random(count) < 0.15, 1 - told, told).tolist()
+    return Corpus.from_documents(texts, labels, rulebook=Rulebook.learn(texts, 64))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_finds_the_same() -> None:
+    data = reviews()
+    task = task_of(data.labels, "classification")
+    every = GrammarDataset(data.grammars, task.numbers(data.labels))
+    parts = every.select(range(500)), every.select(range(500, 700))
+    ours, other = (fit_linear(*parts, task, device=device) for device in ("cuda", "cpu"))
+    assert ours.features == other.features
+    assert ours.strength == other.strength
+    np.testing.assert_allclose(ours.held_out, other.held_out, rtol=0.02, atol=0.02)
+    for name, weights in ours.model.state_dict().items():
+        torch.testing.assert_close(weights, other.model.state_dict()[name], rtol=0.02, atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_what_a_gpu_has_no_room_for_is_counted_by_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    stacked, told = SparseRows.stacked.__func__, list[str]()  # type: ignore[attr-defined]
+
+    def short_of_memory(cls: type[SparseRows], parts: Any, width: int) -> SparseRows:
+        made: SparseRows = stacked(cls, parts, width)
+        if made.values.is_cuda:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return made
+
+    monkeypatch.setattr(SparseRows, "stacked", classmethod(short_of_memory))
+    config = TrainingConfig(model="auto", device="cuda", epochs=1)
+    trained = learn(reviews(), config, say=told.append)
+    assert trained.history[-1]["valid"]["accuracy"] > 0.75
+    assert any(line.startswith("counting   on the CPU: cuda") for line in told)

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.nn import GrammarModel
-from laconic.nn.memory import memory_figures, peak_memory_mb, reserved_memory_mb
+from laconic.nn.memory import (
+    give_back_memory,
+    is_out_of_memory,
+    memory_figures,
+    peak_memory_mb,
+    reserved_memory_mb,
+)
 from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for
 from laconic.training.blend import Blend, blended
@@ -142,7 +149,8 @@ class _Work:
         """Fit the linear view."""
         parts, config = self.parts, self.config
         by_row = None if weights is None else np.asarray(weights, np.float32)[parts.rows]
-        found = fit_linear(
+        fitted = partial(
+            fit_linear,
             parts.training,
             parts.validation,
             parts.task,
@@ -150,8 +158,17 @@ class _Work:
             groups=parts.groups,
             refit=self.refit,
             seed=config.seed,
-            device=self.accelerator.device,
         )
+        found, device = None, self.accelerator.device
+        try:
+            found = fitted(device=device)
+        except RuntimeError as error:
+            if device.type == "cpu" or not is_out_of_memory(error):
+                raise
+        if found is None:  # not while the error is handled, which holds what was made until then
+            give_back_memory()
+            self.say(f"counting   on the CPU: {device} has too little memory")
+            found = fitted()
         score = self._score(found.held_out, found.rows)
         self.say(f"counting   {score}{found.features}")
         return found
