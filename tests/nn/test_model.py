@@ -489,12 +489,13 @@ def test_models_that_count_are_saved(kind: str, tmp_path: Path) -> None:
     loaded = GrammarModel.from_pretrained(tmp_path)
     assert loaded.config == model.config
     batch = collate(compress_many([*TEXTS, "unknown words"]), counted=loaded.config.counted)
-    assert torch.equal(loaded(batch), model(batch))
+    # Not to the last bit: on some processors, sums depend on where in memory weights begin.
+    torch.testing.assert_close(loaded(batch), model(batch))
     told = (tmp_path / "README.md").read_text()
     assert "n-grams of up to 3 letters" in told
     assert ("composer\n(`grc`)" in told) == (kind == "both")
     copied = pickle.loads(pickle.dumps(copy.deepcopy(model)))
-    assert torch.equal(copied(batch), model(batch))
+    torch.testing.assert_close(copied(batch), model(batch))
 
 
 def test_files_cannot_name_rows_that_there_are_not(tmp_path: Path) -> None:

@@ -105,3 +105,4 @@ def test_what_a_gpu_has_no_room_for_is_counted_by_the_cpu(monkeypatch: pytest.Mo
     trained = learn(reviews(), config, say=told.append)
     assert trained.history[-1]["valid"]["accuracy"] > 0.75
     assert any(line.startswith("counting   on the CPU: cuda") for line in told)
+    assert next(trained.model.parameters()).is_cuda, "where it was trained, as `train` leaves it"

@@ -110,7 +110,7 @@ def learn(
         device, seconds = accelerator.device, time.perf_counter() - began
         memory = peak_memory_mb(device), reserved_memory_mb(device)
         history, best = recorder.history, line["best_epoch"]
-        return Trained(model.eval(), parts.task, history, best, seconds, *memory)
+        return Trained(model.to(device).eval(), parts.task, history, best, seconds, *memory)
 
 
 def _check_settings(config: TrainingConfig, parts: Divided) -> None:
