@@ -116,6 +116,11 @@ def test_the_default_beside_its_parts_and_the_linear_rival(tmp_path: Path) -> No
     assert f"| imdb | {row}" in text
     assert "| H3 | n-grams | 90.00 | 80.00 | 7 |" in text
     assert "over 1 to 2 seeds" in text
+    assert "Trained before" not in text
+    about = {"machine": "a GPU", "choices": "others"}
+    keep(auto, "H4", AUTO, 83.0, views=views(83.5, 80.0), about=about, **told)
+    text = automatic_page(Results(auto), Results(paper))
+    assert "Trained before settings were chosen as they are now: H4-0." in text
 
 
 def test_a_curve_has_the_rows_of_other_tables_where_it_has_none(tmp_path: Path) -> None:
