@@ -263,20 +263,23 @@ def speed_table(results: Results, sets: Sequence[str], methods: Sequence[str]) -
 
     Only of sets that were measured alone, if there are such.
     """
-    rows, alone = [], {name for name, _ in results.measured}
-    for name in (each for each in sets if not alone or each in alone):
-        plain = results.speed(name, "characters") or {}
+    alone = {name for name, _ in results.measured}
+    sets = [name for name in sets if not alone or name in alone]
+    speeds = {name: results.speed(name, "characters") or {} for name in sets}
+    heads = {"documents_per_s": "characters: documents/s", "peak_mb": "peak MB"}
+    if any(plain.get("reserved_mb") for plain in speeds.values()):  # old results do not know
+        heads["reserved_mb"] = "reserved"
+    rows = []
+    for name, plain in speeds.items():
         room = plain.get("peak_mb")
-        known = (plain.get(key) for key in ("documents_per_s", "peak_mb", "reserved_mb"))
-        cells = [name, *(_number(each, "{:,.0f}") for each in known)]
+        cells = [name, *(_number(plain.get(key), "{:,.0f}") for key in heads)]
         for method in methods:
             memory = (results.speed(name, method) or {}).get("peak_mb")
             smaller = room / memory if room and memory else None
             faster = _number(results.faster(name, method), "{:.2f} ×")
             cells.append(f"{faster}, {_number(smaller, '{:.2f} ×')}")
         rows.append(cells)
-    header = ["", "characters: documents/s", "peak MB", "reserved", *(NAMES[m] for m in methods)]
-    return table(header, rows)
+    return table(["", *heads.values(), *(NAMES[m] for m in methods)], rows)
 
 
 def compression_table(figures: Figures) -> list[str]:

@@ -292,10 +292,15 @@ def _alphabet_of_text(
 def alphabet_of(alphabet: str | Alphabet | None, rulebook: Rulebook | None) -> Alphabet:
     """Return the alphabet that is meant: by default the rulebook's, or bytes.
 
-    InputError if a rulebook is over another.
+    InputError if a rulebook is over another, TypeError if it is none.
     """
     if rulebook is None:
         return as_alphabet("bytes" if alphabet is None else alphabet)
+    if not isinstance(rulebook, Rulebook):
+        raise TypeError(
+            f"rulebook must be a Rulebook, not {rulebook!r:.100}; "
+            "laconic.Rulebook.learn(documents) makes one"
+        )
     if alphabet is not None and as_alphabet(alphabet) != rulebook.alphabet:
         raise InputError(
             f"the rulebook is over {rulebook.alphabet!r}, not {as_alphabet(alphabet)!r}; leave the "

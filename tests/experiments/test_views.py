@@ -166,6 +166,11 @@ def test_tables_take_speeds_from_what_was_measured_alone(tmp_path: Path) -> None
     assert not any("Bi-LSTM-mlp (LZD)" in line for line in lines if "paper" not in line)
     assert all(line.count("|") == lines[0].count("|") for line in lines)
     [_, _, row] = speed_table(results, ["H3", "H4"], ["grc-lzd", "mlp-lzd"])
-    assert row == "| H3 | 1,000 | 600 | – | 3.50 ×, 3.00 × | –, – |"
+    assert row == "| H3 | 1,000 | 600 | 3.50 ×, 3.00 × | –, – |"
+    reserved = [point | {"reserved_mb": 700.0} for point in points]
+    write(tmp_path / "speed.json", {"about": {"machine": "a GPU"}, "points": reserved})
+    [heads, _, row] = speed_table(Results(tmp_path), ["H3", "H4"], ["grc-lzd", "mlp-lzd"])
+    assert heads.startswith("|  | characters: documents/s | peak MB | reserved |")
+    assert row == "| H3 | 1,000 | 600 | 700 | 3.50 ×, 3.00 × | –, – |"
     text = page(results, [dna])["results.md"]
     assert "Measured on a GPU. H3 stands for all sets of DNA" in text
