@@ -204,6 +204,8 @@ and 4 more symbols
 def test_what_does_not_fit_is_refused() -> None:
     book = Rulebook("dna", [[0, 1]])
     text = Rulebook("bytes", [[97, 98]])
+    with pytest.raises(TypeError, match=r"must be a Rulebook, not 64; laconic.Rulebook.learn\(doc"):
+        laconic.Corpus.from_documents(["acgt"], rulebook=64)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"rulebook is over Alphabet.dna\(\), not Alphabet.bytes"):
         compress("ab", alphabet="bytes", rulebook=book)
     with pytest.raises(InputError, match="over 4 terminals, not 5; leave alphabet_size out"):
