@@ -89,13 +89,14 @@ def learn(
     with threads_as_before(), Recorder(folder, config, accelerator) as recorder:
         _tell_unused(config, say)
         work = _Work(parts, config, accelerator, say or (lambda line: None), refit=valid is None)
-        counting = work.count(weights)
-        optimizer = new_optimizer(config, counting.model)
-        known = (parts.training, parts.validation, parts.task, counting.model, optimizer)
-        recorder.open(source, *known, resume, notes or {})
-        if recorder.finished and folder is not None:
+        if recorder.ended(parts.training, parts.validation, resume) and folder is not None:
+            work.say(f"finished   before: {folder} is as it was")
             model, line = Run.open(folder).model(), recorder.history[-1]
         else:
+            counting = work.count(weights)
+            optimizer = new_optimizer(config, counting.model)
+            known = (parts.training, parts.validation, parts.task, counting.model, optimizer)
+            recorder.open(source, *known, resume, notes or {})
             inner = folder and folder / READING
             size, read = work.size(began, inner if resume else None), None
             given |= {"task": parts.task, "resume": resume, "progress": progress}
@@ -107,7 +108,7 @@ def learn(
             recorder.keep(model)
             line["seconds"] = time.perf_counter() - began
             recorder.finish(line | memory_figures(accelerator.device))
-        device, seconds = accelerator.device, time.perf_counter() - began
+        device, seconds = accelerator.device, line.get("seconds", time.perf_counter() - began)
         memory = peak_memory_mb(device), reserved_memory_mb(device)
         history, best = recorder.history, line["best_epoch"]
         return Trained(model.to(device).eval(), parts.task, history, best, seconds, *memory)

@@ -60,6 +60,18 @@ class Recorder:
     def __exit__(self, *_: object) -> None:
         self._lock.close()
 
+    def ended(
+        self, training: GrammarDataset, validation: GrammarDataset | None, resume: bool
+    ) -> bool:
+        """Return whether the run to go on with is finished; RunError if it is of something else."""
+        if not resume or self._folder is None or not (self._folder / "config.json").exists():
+            return False
+        run = Run.open(self._folder)
+        self._check_same(run, _fingerprint([training, *([validation] if validation else [])]))
+        if run.finished:
+            self.history, self.finished = run.metrics(), True
+        return self.finished
+
     def open(
         self,
         source: Corpus | GrammarDataset,

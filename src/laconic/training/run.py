@@ -113,7 +113,10 @@ class Run:
     ) -> Run:
         """Begin a run; RunError if something is in the way."""
         if (local_path(folder) / "config.json").exists():
-            raise RunError(f"{folder} holds a run; go on with --resume, or choose another folder")
+            raise RunError(
+                f"{folder} holds a run; go on with --resume if it was interrupted, or choose "
+                "another folder"
+            )
         _make_folder(folder)
         for name in sorted(each.name for each in folder.iterdir()):
             if re.sub(rf"^\.(.+)({PARTIAL}|{LOCK})$", r"\1", name) not in _OURS:
