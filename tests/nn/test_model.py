@@ -248,6 +248,7 @@ def test_saved_models_come_back(tmp_path: Path) -> None:
             "config.json",
             "model.safetensors",
         ]
+        assert len({path.stat().st_mode for path in folder.iterdir()}) == 1, "who may read them"
         again = GrammarModel.from_pretrained(folder)
         batch = collate(compress_many(TEXTS))
         for name, weight in model.state_dict().items():
@@ -261,6 +262,7 @@ def test_saved_models_come_back(tmp_path: Path) -> None:
     card = (tmp_path / "0" / "README.md").read_text()
     assert "library_name: laconic" in card
     assert "| `composer` | grc |" in card
+    assert "laconic.load(" in card
 
 
 @pytest.fixture

@@ -138,10 +138,13 @@ def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors to a safetensors file; OSError if that fails, as on a full disk."""
     plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    path.touch()
+    usual = path.stat().st_mode
     try:
         save_file(plain, path, metadata={"format": "pt"})
     except SafetensorError as error:
         raise OSError(f"{path}: {error}") from None
+    path.chmod(usual)  # safetensors leaves a file that only its owner can read
 
 
 def card(config: ModelConfig, parameters: int) -> ModelCard:
@@ -160,13 +163,13 @@ It reads documents compressed into grammars, without expanding them: {_told(conf
 {parameters:,} parameters.
 
 ```python
-from laconic.batching import collate
-from laconic.nn import GrammarModel
+import laconic
 
-model = GrammarModel.from_pretrained("path/to/this/folder")
-grammars = ...  # laconic.compress_many(texts, ...), compressed as in training
-scores = model(collate(grammars, counted=model.config.counted, in_place=model.config.in_place))
+model = laconic.load("path/to/the/run")  # the folder that this one is in
+model.predict(["some text", "another"])
 ```
+
+Without its run, `laconic.nn.GrammarModel.from_pretrained` gives the network alone.
 
 | setting | value |
 |---|---|
