@@ -618,3 +618,12 @@ def test_what_cannot_be_read_with_is_told_though_nothing_is_read() -> None:
 def test_a_misspelt_parameter_is_told_as_in_toml() -> None:
     with pytest.raises(TypeError, match="GrammarClassifier: no setting 'max_epoch'; did you mean "):
         GrammarClassifier(max_epoch=3)  # type: ignore[call-arg]
+
+
+def test_top_words_of_many_documents() -> None:
+    texts, _ = farm()
+    found = fitted().top_words(texts, per_class=3, min_count=2)
+    assert set(found.of) == set(SOUNDS)
+    assert found.documents == len(texts)
+    said = {word.text for sides in found.of.values() for word in sides.speaking_for}
+    assert said <= {word for sounds in SOUNDS.values() for word in sounds.split()}

@@ -39,6 +39,7 @@ from laconic.corpus.documents import DocumentSource, documents_of, is_missing
 from laconic.grammar import Grammars
 from laconic.inference.explanation import Explanation, explain
 from laconic.inference.predictor import Predictor
+from laconic.inference.top_words import TopWords, top_words
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.nn.config import check_names
 from laconic.rulebook import Rulebook
@@ -144,6 +145,13 @@ class _GrammarEstimator(BaseEstimator):  # type: ignore[misc]
         `options` are those of laconic.inference.explanation.explain.
         """
         return explain(self.predictor(), document, target, **options)
+
+    def top_words(self, documents: DocumentSource, per_class: int = 20, **options: Any) -> TopWords:
+        """Return the words that speak most for and against each class in some documents.
+
+        `options` are those of laconic.inference.top_words.top_words.
+        """
+        return top_words(self.predictor(), documents, per_class, **options)
 
     def _input(
         self, X: DocumentSource, y: Any, sample_weight: Any
