@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -39,7 +40,8 @@ def reviews(tmp_path: Path) -> Path:
 def test_a_folder_that_holds_a_run_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     # Learning may take an hour: nobody wants to hear of it then.
     said = refused("train", tmp_path / "nowhere.csv", "-o", GOLDEN / "run")
-    assert said == f"{GOLDEN / 'run'} holds a run; go on with --resume, or choose another folder"
+    cure = "go on with --resume if it was interrupted, or choose another folder"
+    assert said == f"{GOLDEN / 'run'} holds a run; {cure}"
 
 
 def test_what_to_do_next_is_said(
@@ -60,6 +62,21 @@ def test_what_to_do_next_is_said(
     said = capsys.readouterr().out
     assert said.startswith((f"{page}: 1, ", f"{page}: 5, "))
     assert said.endswith(" %\n")
+    few = tmp_path / "few.csv"
+    few.write_text('text\ngood soup\n""\n')
+    said = refused("explain", run, few, "--top", "20")
+    assert said == "no word occurs 5 times in 2 documents; give more of them, or --min-count 1"
+    laconic("explain", run, few, "--row", "1")
+    assert "the document in row 1 has no letter" in capsys.readouterr().err
+
+
+def test_settings_that_beginners_want_come_first(capsys: pytest.CaptureFixture[str]) -> None:
+    laconic("train", "--help")
+    _, first, others = re.split(r"─ Settings[a-z ]* ─", capsys.readouterr().out)
+    assert "--minutes" in first
+    assert re.search(r"--model.*?\[default: auto\]", first, re.DOTALL)
+    assert "--composer" not in first
+    assert "--composer" in others
 
 
 def test_rows_without_a_label_are_no_class(reviews: Path, tmp_path: Path) -> None:

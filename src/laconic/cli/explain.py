@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -105,6 +106,9 @@ def explain(
 
         way = (steps or _STEPS_OF_MANY) if method == "integrated" else None
         words = top_words(predictor, opened.some(documents), top, min_count, way)
+        if not any(sides.speaking_for or sides.against for sides in words.of.values()):
+            told = f"{how_many(min_count, 'time')} in {how_many(words.documents, 'document')}"
+            raise InputError(f"no {words.kind} occurs {told}; give more of them, or --min-count 1")
         _show_words(words, f"{source}, {run}", out, force, as_json)
     else:
         found = _explained(predictor, opened, row, target, method, steps or _STEPS)
@@ -115,9 +119,13 @@ def _explained(
     predictor: Predictor, opened: Inputs, row: int, target: str | None, method: Method, steps: int
 ) -> Explanation:
     from laconic.alphabet import AlphabetError
+    from laconic.grammar import Grammar
     from laconic.inference.explanation import explain
 
     document = opened.document(row)
+    if not (document.expanded_length if isinstance(document, Grammar) else len(document)):
+        told = f"the document in row {row} has no letter: what is predicted there is a guess"
+        print(f"laconic: {told}", file=sys.stderr)
     try:
         return explain(predictor, document, _class(predictor, target), method, steps)
     except AlphabetError as error:

@@ -12,7 +12,7 @@ from dataclasses import field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from laconic.cli.flags import InputPaths, Json, Label, Out, Reading, Switch
 from laconic.cli.inputs import labelled_corpus
@@ -30,19 +30,31 @@ if TYPE_CHECKING:
     from laconic.training.progress import Progress
 
 
+# The settings that somebody who begins may want; all others describe models.
+_FIRST = ("preset", "minutes", "model", "task", "class_weights", "holdout", "seed", "device")
 _MANY = 20  # documents, of which some should have the same label
 _SOON = 5  # seconds, after which the time can be told
 _LONG = 10  # minutes, for which people had better not wait
 _CURE = ": there is no GPU here; --preset fast or fewer --epochs take less"
 
 
+def _place(name: str) -> int:
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST)
+
+
 def _flags() -> type[Any]:
     """Return a class with the fields of TrainingConfig, None for those that are not given."""
     hints, flags = get_type_hints(TrainingConfig), []
-    for each in sorted(fields(TrainingConfig), key=lambda each: each.name != "preset"):
-        usual = "" if each.default in (None, ()) else f" [default: {each.default}]"
+    first, others = (
+        Group("Settings", sort_key=1),
+        Group("Settings of models and training", sort_key=2),
+    )
+    for each in sorted(fields(TrainingConfig), key=lambda each: _place(each.name)):
+        default = "auto" if each.name in ("preset", "model") else each.default
+        usual = "" if default in (None, ()) else f" [default: {default}]"
         text, opposite = each.metadata["help"] + usual, each.metadata["opposite"]
-        told = Parameter(help=text, show_default=False, negative=opposite)
+        group = first if each.name in _FIRST else others
+        told = Parameter(help=text, show_default=False, negative=opposite, group=group)
         flags.append((each.name, Annotated[hints[each.name] | None, told], field(default=None)))
     return make_dataclass("Flags", flags, frozen=True, namespace={"__module__": __name__})
 
@@ -101,7 +113,10 @@ def train(
     """
     if (local_path(out) / "config.json").exists() and not resume:
         # Told again when the run is made, which is after much that takes long.
-        raise InputError(f"{out} holds a run; go on with --resume, or choose another folder")
+        raise InputError(
+            f"{out} holds a run; go on with --resume if it was interrupted, or choose another "
+            "folder"
+        )
     with resumable(out / "checkpoints"):
         given = read_toml(config) if config else {}
         chosen = vars(settings) if settings is not None else {}

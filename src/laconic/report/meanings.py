@@ -44,7 +44,8 @@ _MEANINGS = {
     ),
     "held-out": (
         "Held-out documents",
-        "A part of the documents from which nothing was learned. They tell which epoch is best, "
+        "A part of the documents, asked about before anything is learned from them, if it ever is. "
+        "They tell which epoch is best, "
         "and are a little too kind for it: documents that had no say (laconic evaluate) are not.",
     ),
     "confusion": (

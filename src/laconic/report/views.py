@@ -14,8 +14,8 @@ from laconic.show import how_many
 from laconic.tasks import Metric
 
 _NOTE = (
-    "Scores are of held-out documents. If these are a part of the training documents, the kept "
-    "model has learned to count from them, too, afterwards."
+    "Scores are of held-out documents, by models that had not learned from them. The linear model "
+    "that is kept learned from as many documents as it says."
 )
 
 
