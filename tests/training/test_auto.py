@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from accelerate import Accelerator
 from laconic import Corpus, Rulebook
 from laconic.inference.predictor import Predictor
 from laconic.tasks import LabelError
-from laconic.training import auto
+from laconic.training import auto, sizing
 from laconic.training.auto import learn, together
 from laconic.training.blend import Blend
 from laconic.training.holdout import divide, split_groups
@@ -91,6 +93,21 @@ def test_reading_validates_on_the_documents_that_the_blend_rests_on(device: str)
     assert reading is not None
     assert reading.preset == {"cpu": "fast", "cuda": "accurate"}[device]
     assert divide(corpus(300), None, None, reading).rows.tolist() == parts.rows.tolist()
+
+
+def test_where_time_is_too_short_to_read_it_is_said_how_much_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sizing, "_speed", lambda parts, reading: 1.0)
+    where = cast(Accelerator, SimpleNamespace(device=torch.device("cpu"), num_processes=1))
+    parts = divide(corpus(300), None, None, resolve("auto", {}))
+    left = sized_reading(parts, resolve("auto", {}), where, time.perf_counter())
+    assert left.config is None
+    [minutes] = re.findall(r"too few to learn from in time; --minutes (\d+) is enough", left.why)
+    config = resolve("auto", {"minutes": float(minutes)})
+    assert sized_reading(parts, config, where, time.perf_counter()).config is not None
+    config = resolve("auto", {"minutes": float(minutes) - 1})
+    assert sized_reading(parts, config, where, time.perf_counter()).config is None
 
 
 def test_of_few_letters_long_runs_are_counted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
@@ -77,8 +78,11 @@ def sized_reading(
         rate += f", about {epochs * documents / speed:,.0f} s{cure}"
         why = f"{told}, {how_many(epochs, 'epoch')}: {rate}"
         return Sized(replace(reading, epochs=epochs), why, late)
-    if some < _FEWEST_STEPS * reading.batch_size:
-        return Sized(None, f"left out: {rate} are too few to learn from in time (--minutes){cure}")
+    if some < (fewest := _FEWEST_STEPS * reading.batch_size):
+        needed = min(documents, fewest) / speed / _SPARE  # to read all once is enough, too
+        minutes = (time.perf_counter() - began + needed) / 60
+        enough = f"--minutes {math.ceil(minutes)} is enough"
+        return Sized(None, f"left out: {rate} are too few to learn from in time; {enough}{cure}")
     part = replace(reading, epochs=1, documents_per_epoch=some)
     return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}{cure}", late)
 
