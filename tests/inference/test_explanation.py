@@ -280,6 +280,9 @@ def test_equal_texts_that_are_counted_twice_are_told_apart() -> None:
     assert "&#x27; rude&#x27; <small>of letters</small>" in page
     page = document_page(replace(found, ngrams=(rude,)), "a.csv", 20)
     assert "<small>" not in page
+    assert ">n-gram</th>" not in page
+    page = document_page(replace(found, ngrams=(replace(rude, kind="ngram"),)), "a.csv", 20)
+    assert ">n-gram</th>" in page
 
 
 def test_an_explanation_is_a_line_at_a_prompt() -> None:

@@ -164,6 +164,8 @@ def test_settings_that_differ_come_first_and_the_rest_is_folded() -> None:
     assert text.index("4 settings left at the default") < text.index(">layers<")
     unchanged = facts(config={"seed": 0}, defaults={"seed": 0})
     assert "All settings are the defaults." in page([unchanged])
+    decided = facts(config={"stream": False}, defaults={"stream": None})
+    assert "All settings are the defaults." in page([decided])
 
 
 def test_every_figure_leads_to_what_it_means() -> None:

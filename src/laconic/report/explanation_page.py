@@ -210,6 +210,7 @@ def _phrases(title: str, phrases: Sequence[Phrase], score: str) -> Html:
         for phrase, kind in zip(phrases, made_of(phrases), strict=True)
     ]
     none = element("p", "None occurs often enough.", class_="note")
-    kind = "word" if any(phrase.kind == "word" for phrase in phrases) else "phrase"
-    listed = table([kind, score, "", "times"], rows, class_="strongest") if rows else none
+    kinds = {phrase.kind for phrase in phrases}
+    head = "word" if "word" in kinds else "n-gram" if kinds == {"ngram"} else "phrase"
+    listed = table([head, score, "", "times"], rows, class_="strongest") if rows else none
     return joined(element("h2", visible(title)), listed)

@@ -219,8 +219,11 @@ def settings(runs: Sequence[RunFacts]) -> Html:
     rest: list[list[str]] = []
     for key in keys:
         values = [run.config.get(key, missing) for run in runs]
+        usual = [run.defaults.get(key, missing) for run in runs]
+        # Where nothing was said, what was found not to be needed is as good as nothing.
         same = all(
-            value == run.defaults.get(key, missing) for run, value in zip(runs, values, strict=True)
+            value == default or (default is None and value is False)
+            for value, default in zip(values, usual, strict=True)
         )
         shown = ["–" if value is missing else setting(value) for value in values]
         (rest if same else changed).append([str(key), *map(_value, shown)])
