@@ -179,7 +179,7 @@ def test_errors_are_one_line(folder: Path, tmp_path: Path) -> None:
         laconic("train", tmp_path / "none.parquet", "-o", tmp_path / "x")
     _, said = forked.laconic("train", corpus, "-o", folder / "run", "--debug", status=1)
     assert said.startswith("Traceback")
-    assert said.splitlines()[-1].endswith("go on with --resume, or choose another folder")
+    assert said.splitlines()[-1].endswith("if it was interrupted, or choose another folder")
 
 
 COUNTING = ["--ngrams", "3", "--ngram-buckets", "5000", "--grammar-dropout", "0.3"]

@@ -486,7 +486,7 @@ def test_too_little_memory(
 def test_what_is_in_the_way(corpus: Corpus, tmp_path: Path) -> None:
     config = replace(TINY, epochs=1)
     train(corpus, config, tmp_path / "run")
-    with pytest.raises(RunError, match="holds a run; go on with --resume, or choose another"):
+    with pytest.raises(RunError, match="holds a run; go on with --resume if it was interrupted"):
         train(corpus, config, tmp_path / "run")
     with pytest.raises(RunError, match=r"other settings: width was 16, now 8, seed was 5, now 6"):
         train(corpus, replace(config, width=8, seed=6), tmp_path / "run", resume=True)
