@@ -29,7 +29,7 @@ STEADY = {"MALLOC_MMAP_THRESHOLD_": "16000000", "MALLOC_TRIM_THRESHOLD_": "16000
 # Name, what is trained on and tested, and what the training is told.
 RUNS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("default", "{}.csv", ("--label", "part")),
-    ("letters", "letters-{}.parquet", ("--preset", "fast", "--epochs", "3")),
+    ("letters", "letters-{}.parquet", ("--preset", "fast", "--epochs", "2")),
     ("ngrams", "{}.csv", ("--label", "part", "--model", "ngram", "--preset", "fast")),
 )
 COLUMNS = "{:10} {:7} {:>9} {:>10} {:>7} {:>8} {:>6} {:>9} {:>9} {:>11}"
@@ -133,7 +133,7 @@ def show_results(results: dict[str, tuple[dict[str, Any], float]]) -> None:
         "\ndefault: `laconic train train.csv -o run --label part`, nothing else said. It counts"
         "\nn-grams of grammars, which takes seconds, reads grammars as long as there is time, and"
         "\nblends the two as held-out documents say."
-        "\nletters: the same model that reads, of letters instead of grammars, in three epochs."
+        "\nletters: the same model that reads, of letters instead of grammars, in two epochs."
         "\nngrams: counts only, its weights learned by gradient descent as a network's are."
     )
 
