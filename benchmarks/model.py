@@ -31,7 +31,7 @@ from benchmarks.command import Figures, keep, options, output
 from benchmarks.machine import describe
 from benchmarks.peer import PeerModel
 from benchmarks.shapes import SHAPES, shape
-from benchmarks.steps import PHASES, WAYS, Contestant, Phase, batches_of, shares
+from benchmarks.steps import PHASES, WAYS, Contestant, Phase, batches_of, rounded_products, shares
 from laconic import Grammars
 from laconic.nn import GrammarModel, ModelConfig
 
@@ -292,12 +292,12 @@ def parse() -> argparse.Namespace:
     return arguments
 
 
+@rounded_products()
 def main() -> None:
     """Measure all rows, print them and write the figures."""
     began, arguments = time.perf_counter(), parse()
     device = torch.device(arguments.device)
     cuda = device.type == "cuda"
-    torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     if cuda:
         # cuBLAS keeps its workspace: not to be counted as the first contestant's.
         torch.ones(8, 8, device=device).mm(torch.ones(8, 8, device=device))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -26,6 +27,20 @@ from laconic.nn.steps import CapturedStep
 Phase = Literal["train", "infer"]
 PHASES: tuple[Phase, ...] = ("train", "infer")
 Step = Callable[[Any], Tensor]
+
+
+@contextmanager
+def rounded_products() -> Iterator[None]:
+    """Let products of float32 be those of TF32, as cuDNN's are by default: the same for everybody.
+
+    Around a function, as a decorator, or a part of one; what it was before comes back.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def eager(model: Any, optimizer: Optimizer) -> tuple[Step, Step]:

@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.peer import PeerModel
 from benchmarks.shapes import SHAPES, shape
-from benchmarks.steps import Contestant, batches_of
+from benchmarks.steps import Contestant, batches_of, rounded_products
 from experiments.paper.results import RESULTS, Figures, about, read, write
 from laconic import Grammars
 from laconic.nn import GrammarModel, ModelConfig
@@ -34,6 +34,7 @@ EPOCHS = {"yelp": 7_228, "pinyin": 1_920, "dna": 2_150, "adfa": 3_809}
 _LONG = ("pinyin",)  # a quarter of the documents will do
 
 
+@rounded_products()
 def measure_figure(
     device: str,
     results: Path = RESULTS,
@@ -54,7 +55,6 @@ def measure_figure(
     path = results / "figure.json"
     found: Figures = read(path) if path.exists() else {"about": about(), "points": []}
     done = {_key(point) for point in found["points"]}
-    torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     for name in list(sets) or SIZES:
         if name not in SIZES:
             raise ValueError(f"no set {name!r}; there are {', '.join(SIZES)}")

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.steps import rounded_products
 from experiments.paper.corpora import CACHE, corpora, symbols
 from experiments.paper.grid import Row
 from experiments.paper.memory import Needs, free_mb
@@ -264,6 +265,7 @@ class _Pool:
         self._say(f"{job.row}{':' if kind == 'done' else ''} {text}")
 
 
+@rounded_products()
 def _work(
     pipe: Connection,
     number: int,
@@ -276,7 +278,6 @@ def _work(
 ) -> None:
     """Run the rows that come through a pipe until it is closed; what a child does."""
     _keep_to_a_share(number, processes)
-    torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     while True:
         try:
             row: Row = pipe.recv()

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.steps import rounded_products
 from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import IN_PLACE, Group, Method, Row
 from experiments.paper.results import RESULTS, Figures, about, read, write
@@ -57,6 +58,7 @@ METHODS = (
 )
 
 
+@rounded_products()
 def measure_speed(
     groups: Iterable[Group],
     device: str,
@@ -80,7 +82,6 @@ def measure_speed(
     path = results / "speed.json"
     found: Figures = read(path) if path.exists() else {"about": about(), "points": []}
     done = {(point["set"], point["method"]) for point in found["points"]}
-    torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     for name in wanted:
         for method in map(Method.named, METHODS):
             if (name, method.name) in done or (method.local and not of[name].local):

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from benchmarks.steps import rounded_products
 from experiments.paper.corpora import CACHE, corpora
 from experiments.paper.grid import Row
 from experiments.paper.memory import TEST_BATCH, TEST_SYMBOLS
@@ -40,6 +41,7 @@ LEFT = (ModuleNotFoundError, OutOfMemoryError, TrainingError)
 _LINES = ("train_loss", "valid_loss", "seconds", "documents_per_s", "peak_memory_mb")
 
 
+@rounded_products()
 def run_rows(
     rows: Iterable[Row],
     device: str,
@@ -58,7 +60,6 @@ def run_rows(
     them): their speeds are not measured.
     """
     began, left = time.perf_counter(), []
-    torch.set_float32_matmul_precision("high")  # as cuDNN has it by default: TF32, for everybody
     for row in rows:
         if done(results, row):
             continue

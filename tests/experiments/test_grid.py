@@ -270,6 +270,12 @@ for name in {wanted!r}:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root, timeout=120)
 
 
+def test_rows_leave_torch_as_it_was(tmp_path: Path) -> None:
+    before = torch.get_float32_matmul_precision()
+    run_rows([], "cpu", tmp_path)
+    assert torch.get_float32_matmul_precision() == before == "highest"
+
+
 def test_no_row_starts_after_the_time_is_up(smoke: Path, tmp_path: Path) -> None:
     [group] = grid.groups(smoke / "grid")
     rows = grid.chosen(grid.rows([group]), ["kjv/mlp-repair-*"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -116,15 +115,6 @@ def test_too_little_memory(error: RuntimeError, monkeypatch: pytest.MonkeyPatch)
 
 
 # ---- on a GPU -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def exact() -> Iterator[None]:
-    """No TF32, by which cuDNN rounds unless it is told not to."""
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
-    yield
-    torch.backends.cudnn.allow_tf32 = before
 
 
 def captured(forward: ForwardPass) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -29,6 +28,7 @@ from laconic.training.settings import TrainingConfig
 
 pytestmark = [
     pytest.mark.gpu,
+    pytest.mark.usefixtures("exact"),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
 SEQUENCE_MODELS = ["lstm", "gru", "rnn", "cnn", "transformer"]
@@ -72,15 +72,6 @@ def assert_captured(model: GrammarModel, step: Captured, predict: Captured, batc
     assert_close(found, gradients(model, moved), 1e-4)
     assert torch.allclose(outputs, model(moved), atol=1e-5)
     assert torch.allclose(loss, model.loss(model(moved), moved.labels), atol=1e-5)
-
-
-@pytest.fixture(autouse=True)
-def _exact() -> Iterator[None]:
-    """No TF32, by which cuDNN rounds unless it is told not to."""
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
-    yield
-    torch.backends.cudnn.allow_tf32 = before
 
 
 @pytest.mark.parametrize("composer", sorted(COMPOSERS))
