@@ -1,12 +1,13 @@
 """Train on a GPU as if it had 8 GB, and with all that it has: memory, speed and held-out accuracy.
 
-Every row trains one epoch of a part of a data set, once with a process that may take 8 GB
+Every row trains on a part of a data set, once with a process that may take 8 GB
 (torch.cuda.set_per_process_memory_fraction) and once without that limit; steps, seeds and documents
 are the same. "long" are 11,000 documents of up to 20,000 letters, 1,600 on average, joined from
-reviews of one class of imdb. Documents are compressed with Re-Pair, anew in each run.
+reviews of one class of imdb. Documents are compressed with Re-Pair, anew in each run. The settings
+are presets; "auto", the default, counts, reads and blends.
 
-    python -m benchmarks.memory --keep                   # to benchmarks/results; about 2 minutes
-    python -m benchmarks.memory --sets long --settings both --seeds 0 1 2
+    python -m benchmarks.memory --keep                   # to benchmarks/results; about 4 minutes
+    python -m benchmarks.memory --sets long --settings both --epochs 5 --seeds 0 1 2
     python -m benchmarks.memory --quick                  # few documents
 """
 
@@ -28,11 +29,11 @@ from benchmarks.machine import describe
 from laconic import Alphabet, Corpus
 from laconic.nn.memory import give_back_memory
 from laconic.samples import Split
-from laconic.training.loop import train
+from laconic.training.auto import learn
 from laconic.training.settings import resolve
 
 SETS = ("imdb", "sogou_pinyin", "long")
-SETTINGS = ("defaults", "accurate", "both")
+SETTINGS = ("auto", "accurate", "both")
 LIMIT = 8e9
 HELD_OUT = 500  # documents, at most
 LONG, MEAN, LONGEST = 11_000, 1_600, 20_000
@@ -88,25 +89,27 @@ def corpus_of(name: str, documents: int) -> Corpus:
 def measure(
     corpus: Corpus, settings: str, limited: bool, documents: int, seed: int, changes: dict[str, Any]
 ) -> Figures:
-    """Train an epoch of so many documents; return what it took, and what it reached."""
+    """Train epochs of so many documents; return what that took, and what it reached."""
     gc.collect()
     torch.cuda.empty_cache()
     total = torch.cuda.mem_get_info()[1]
     torch.cuda.set_per_process_memory_fraction(min(1.0, LIMIT / total) if limited else 1.0)
-    preset = None if settings == "defaults" else settings
-    held_out = HELD_OUT / len(corpus)
-    given = {"epochs": 1, "seed": seed, "device": "cuda", "holdout": held_out, **changes}
-    config = resolve(preset, {"documents_per_epoch": documents, **given})
+    given = {"seed": seed, "device": "cuda", "holdout": HELD_OUT / len(corpus), **changes}
+    config = resolve(settings, {"documents_per_epoch": documents, **given})
     before, began = torch.cuda.memory_allocated(), time.perf_counter()
     row: Figures = {"limited": limited, "settings": settings, "seed": seed}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "out of memory")  # which the row tells, too
-        trained = train(corpus, config)
-    line = trained.history[0]
-    names = ("peak_memory_mb", "reserved_memory_mb", "documents_per_s", "train_loss", "step")
-    row |= {name: line[name] for name in (*names, "read_by")}
+        trained = learn(corpus, config)
+    line = next(each for each in reversed(trained.history) if "train_loss" in each)
+    names = ("documents_per_s", "train_loss", "step", "read_by")
+    row |= {name: line[name] for name in names}
     row |= {name: line[name] for name in ("piece_symbols", "pieces_per_batch", "out_of_memory")}
-    row |= {"accuracy": line["valid"]["accuracy"], "seconds": time.perf_counter() - began}
+    row |= {"peak_memory_mb": trained.peak_memory, "reserved_memory_mb": trained.reserved_memory}
+    row |= {
+        "accuracy": trained.history[-1]["valid"]["accuracy"],
+        "seconds": time.perf_counter() - began,
+    }
     row |= {"before_mb": before / 2**20}
     del trained
     torch.cuda.set_per_process_memory_fraction(1.0)
@@ -119,6 +122,7 @@ def parse() -> argparse.Namespace:
     parser = options(__doc__)
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--settings", nargs="+", default=SETTINGS, choices=SETTINGS)
+    parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--documents", type=int, help="that an epoch trains; 3,200")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument(
@@ -153,7 +157,8 @@ def main() -> None:
         sys.exit("memory is measured on a CUDA device, and there is none")
     about = describe() | ({"beside": arguments.beside} if arguments.beside else {})
     out = output(arguments, about, "memory-{machine_name}-{date}.json")
-    changes: dict[str, Any] = {"graphs": False} if arguments.no_graphs else {}
+    changes: dict[str, Any] = {"epochs": arguments.epochs}
+    changes |= {"graphs": False} if arguments.no_graphs else {}
     rows: list[Figures] = []
     sets: Figures = {}
     for name in arguments.sets:
@@ -173,7 +178,13 @@ def main() -> None:
                     row = measure(corpus, settings, limited, taken, seed, changes)
                     rows.append({"set": name, **row})
                     print(line_of(rows[-1]), flush=True)
-                    keep(out, {"about": about, "memory": {"sets": sets, "rows": rows}})
+                    keep(
+                        out,
+                        {
+                            "about": about,
+                            "memory": {"epochs": arguments.epochs, "sets": sets, "rows": rows},
+                        },
+                    )
     print(f"\nFigures in {out}")
 
 

@@ -21,7 +21,7 @@ def section(path: Path, figures: Figures) -> str:
     told = f" Beside it ran {beside}, so that speeds are left out." if beside else ""
     lines = [
         "## Memory of a training\n",
-        "One epoch of a part of each set, in a process that may take 8 GB of the GPU and in one that may take all; steps, seeds and documents are the same.",
+        f"{_epochs(figures['memory'].get('epochs', 1))} of a part of each set, in a process that may take 8 GB of the GPU and in one that may take all; steps, seeds and documents are the same.",
         "Allocated is what tensors took at the peak, reserved what PyTorch held for them. A batch of 64 documents is cut into so many pieces, on average.\n",
         f"`{path.name}`: `{about['command']}`, {about['machine']}, commit {about['commit']}, {about['date']}, torch {about['versions']['torch']}.{told} {sets}.\n",
         f"Reserved is at most {ratio(worst):.2f} × what is allocated ({worst['set']}, {worst['settings']}).\n",
@@ -52,6 +52,10 @@ def ratio(row: Figures) -> float:
     """Return how many times what is allocated is reserved."""
     found: float = row["reserved_memory_mb"] / row["peak_memory_mb"]
     return found
+
+
+def _epochs(count: int) -> str:
+    return "One epoch" if count == 1 else f"{count} epochs"
 
 
 def _most(rows: Sequence[Figures], name: str) -> float:

@@ -50,8 +50,11 @@ def test_a_row_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "HELD_OUT", 40)
     texts = [("good " if n % 2 else "bad ") * (5 + n % 90) for n in range(200)]
     corpus = Corpus.from_documents(texts, [n % 2 for n in range(200)])
-    rows = [memory.measure(corpus, "defaults", limited, 120, 0, {}) for limited in (False, True)]
+    once = {"epochs": 1}
+    rows = [memory.measure(corpus, "accurate", limited, 120, 0, once) for limited in (False, True)]
+    rows.append(memory.measure(corpus, "auto", True, 120, 0, once))
     for row in rows:
+        assert row["accuracy"] > 0.4
         assert row["reserved_memory_mb"] >= row["peak_memory_mb"] > 0
         assert row["pieces_per_batch"] == 1
     assert rows[0]["train_loss"] == pytest.approx(rows[1]["train_loss"], rel=1e-2)

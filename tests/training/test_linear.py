@@ -11,6 +11,7 @@ import torch
 from laconic import Corpus, Rulebook
 from laconic.batching import GrammarDataset
 from laconic.tasks import task_of
+from laconic.training import auto
 from laconic.training.auto import learn
 from laconic.training.convex import SparseRows
 from laconic.training.linear import LinearView, fit_linear
@@ -106,3 +107,10 @@ def test_what_a_gpu_has_no_room_for_is_counted_by_the_cpu(monkeypatch: pytest.Mo
     assert trained.history[-1]["valid"]["accuracy"] > 0.75
     assert any(line.startswith("counting   on the CPU: cuda") for line in told)
     assert next(trained.model.parameters()).is_cuda, "where it was trained, as `train` leaves it"
+
+
+def test_memory_is_the_most_that_counting_or_reading_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = iter([900.0, 100.0, 100.0])
+    monkeypatch.setattr(auto, "memory_figures", lambda device: {"peak_memory_mb": next(most)})
+    trained = learn(reviews(40), TrainingConfig(model="auto", device="cpu"))
+    assert trained.peak_memory == trained.history[-1]["peak_memory_mb"] == 900

@@ -23,13 +23,7 @@ from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.nn import GrammarModel
-from laconic.nn.memory import (
-    give_back_memory,
-    is_out_of_memory,
-    memory_figures,
-    peak_memory_mb,
-    reserved_memory_mb,
-)
+from laconic.nn.memory import give_back_memory, is_out_of_memory, memory_figures
 from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for
 from laconic.training.blend import Blend, blended
@@ -94,6 +88,7 @@ def learn(
             model, line = Run.open(folder).model(), recorder.history[-1]
         else:
             counting = work.count(weights)
+            counted = memory_figures(accelerator.device)  # reading begins to look anew
             optimizer = new_optimizer(config, counting.model)
             known = (parts.training, parts.validation, parts.task, counting.model, optimizer)
             recorder.open(source, *known, resume, notes or {})
@@ -107,11 +102,20 @@ def learn(
                 recorder.add(epoch)
             recorder.keep(model)
             line["seconds"] = time.perf_counter() - began
-            recorder.finish(line | memory_figures(accelerator.device))
+            read_in = memory_figures(accelerator.device)
+            line |= {name: max(counted[name], most) for name, most in read_in.items()}
+            recorder.finish(line)
         device, seconds = accelerator.device, line.get("seconds", time.perf_counter() - began)
-        memory = peak_memory_mb(device), reserved_memory_mb(device)
-        history, best = recorder.history, line["best_epoch"]
-        return Trained(model.to(device).eval(), parts.task, history, best, seconds, *memory)
+        memory = memory_figures(device) | line
+        return Trained(
+            model.to(device).eval(),
+            parts.task,
+            recorder.history,
+            line["best_epoch"],
+            seconds,
+            memory["peak_memory_mb"],
+            memory.get("reserved_memory_mb"),
+        )
 
 
 def _check_settings(config: TrainingConfig, parts: Divided) -> None:

@@ -149,17 +149,22 @@ def fit_linear(
 
 
 def compared(
-    training: GrammarDataset, validation: GrammarDataset, task: Task, kinds: Sequence[Features]
+    training: GrammarDataset,
+    validation: GrammarDataset,
+    task: Task,
+    kinds: Sequence[Features],
+    tolerance: float = _ROUGHLY,
 ) -> dict[Features, Floats]:
     """Return what linear models of each kind of features say of documents that validate, [N, K].
 
-    Of the best strengths, and each kind both ways, told apart and not, where that can be.
+    Of the best strengths, and each kind both ways, told apart and not, where that can be; fits end
+    at gradients of `tolerance`.
     """
     every, rows = np.arange(len(training) + len(validation)), np.arange(len(validation))
     ones = np.ones(len(training), np.float32)
     documents = Documents(training, validation, ones, every, rows, True)
     splits = [(every[: len(training)], len(training) + rows)]
-    found = _compared(documents, kinds, task, splits, "cpu", thorough=True)
+    found = _compared(documents, kinds, task, splits, "cpu", tolerance, thorough=True)
     return {kind: step.held_out for kind, step in found.items()}
 
 
@@ -169,6 +174,7 @@ def _compared(
     task: Task,
     splits: Sequence[Split],
     device: torch.device | str,
+    tolerance: float = _ROUGHLY,
     thorough: bool = False,
 ) -> dict[Features, _Step]:
     """Return what each kind of features comes to, and the best ones the other way, too.
@@ -181,7 +187,7 @@ def _compared(
     def attempt(kind: Features, matrix: _Matrix) -> None:
         to_beat = inf if thorough else min((each.loss for each in tried.values()), default=inf)
         matrices = matrix.of_splits(splits, kind.told_apart)
-        path = _path(matrices, splits, _STRENGTHS, _ROUGHLY, to_beat)
+        path = _path(matrices, splits, _STRENGTHS, tolerance, to_beat)
         tried[kind] = min(path, key=lambda each: each.loss)
 
     matrices: dict[Features, _Matrix] = {}
