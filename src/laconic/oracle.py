@@ -297,20 +297,19 @@ def ngrams(
     text: str,
     low: int,
     high: int,
-    collapse: bool = False,
+    spaces: str = "",
     complements: Mapping[str, str] | None = None,
 ) -> Counter[str]:
     """Count the pieces of `low` to `high` letters of a text.
 
-    With `collapse` two or more white-space characters in a row are one blank. With `complements` a
-    piece and its reverse complement count as the smaller of the two; a letter that has no
-    complement is its own.
+    Two or more of `spaces` in a row are one blank. With `complements` a piece and its reverse
+    complement count as the smaller of the two; a letter that has no complement is its own.
 
-    >>> sorted(ngrams("aab  a", 2, 2, collapse=True).items())
+    >>> sorted(ngrams("aab  a", 2, 2, spaces=" ").items())
     [(' a', 1), ('aa', 1), ('ab', 1), ('b ', 1)]
     """
-    if collapse:
-        text = re.sub(r"\s\s+", " ", text)
+    if spaces:
+        text = re.sub(f"[{re.escape(spaces)}]{{2,}}", " ", text)
     counts: Counter[str] = Counter()
     for length in range(low, high + 1):
         for i in range(len(text) - length + 1):
