@@ -23,7 +23,12 @@ from laconic.arrays import Int64s
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.nn import GrammarModel
-from laconic.nn.memory import give_back_memory, is_out_of_memory, memory_figures
+from laconic.nn.memory import (
+    give_back_memory,
+    is_out_of_memory,
+    memory_figures,
+    use_expandable_segments,
+)
 from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for
 from laconic.training.blend import Blend, blended
@@ -165,6 +170,8 @@ class _Work:
             seed=config.seed,
         )
         found, device = None, self.accelerator.device
+        if device.type == "cuda":
+            use_expandable_segments()
         try:
             found = fitted(device=device)
         except RuntimeError as error:
