@@ -111,6 +111,10 @@ def measure(
         "seconds": time.perf_counter() - began,
     }
     row |= {"before_mb": before / 2**20}
+    if counting := trained.history[-1].get("auto", {}).get("counting"):
+        both = ("peak_memory_mb", "reserved_memory_mb")
+        parts = {"counting": counting, "reading": line}
+        row["parts"] = {part: {name: of[name] for name in both} for part, of in parts.items()}
     del trained
     torch.cuda.set_per_process_memory_fraction(1.0)
     give_back_memory()

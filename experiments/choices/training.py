@@ -12,7 +12,7 @@ from experiments.choices.space import Trial
 from experiments.paper.corpora import CACHE, training_corpus
 from experiments.paper.grid import Row
 from experiments.paper.results import Figures, about, add_rows, find_row, remove_rows
-from experiments.paper.training import reserved_mb, tidy
+from experiments.paper.training import memory_of, tidy
 from laconic.batching import GrammarDataset
 from laconic.corpus import Corpus
 from laconic.training.auto import learn
@@ -66,7 +66,7 @@ def trial(source: Corpus, config: TrainingConfig) -> Figures:
         said = forward_pass(trained.model, config).outputs(dataset)
         found = trained.task.evaluate(said, targets_of(dataset))
         held_out = {name: found[name] for name in held_out}
-    figures: Figures = {
+    return {
         "config": config.to_json(),
         "about": about(),
         "documents": len(lengths),
@@ -75,9 +75,8 @@ def trial(source: Corpus, config: TrainingConfig) -> Figures:
         "held_out": held_out,
         "epochs": {"valid_accuracy": accuracies, "valid_loss": losses},
         "seconds": trained.seconds,
-        "peak_memory_mb": trained.peak_memory,
+        **memory_of(trained),
     }
-    return figures | reserved_mb(trained.model)
 
 
 def _apart(source: Corpus, seed: int) -> tuple[Corpus, Corpus]:

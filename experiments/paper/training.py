@@ -32,7 +32,7 @@ from laconic.training.run import Run, RunError
 from laconic.training.settings import TrainingConfig
 from laconic.training.validation import forward_pass
 
-__all__ = ["LEFT", "Runs", "in_words", "reserved_mb", "run_row", "run_rows", "tidy"]
+__all__ = ["LEFT", "Runs", "in_words", "memory_of", "run_row", "run_rows", "tidy"]
 
 Runs: TypeAlias = Callable[[Row, str, Path, Path, int, bool], Figures]  # run_row, and what is alike
 
@@ -150,11 +150,10 @@ def run_row(
         "best_epoch": trained.best_epoch,
         "epochs": _epochs(trained),
         "seconds": time.perf_counter() - began,
-        "peak_memory_mb": trained.peak_memory,
+        **memory_of(trained),
     }
     if method.model == "auto":
         figures["auto"] = trained.history[-1]["auto"]
-    figures |= reserved_mb(trained.model)
     add_rows(results, figures)
     if folder is not None:
         shutil.rmtree(folder)
@@ -163,11 +162,12 @@ def run_row(
     return figures
 
 
-def reserved_mb(model: GrammarModel) -> Figures:
-    """Return what nobody else could have of a GPU since training began; nothing of a CPU."""
-    if not next(model.parameters()).is_cuda:
-        return {}
-    return {"reserved_memory_mb": torch.cuda.max_memory_reserved() / 2**20}
+def memory_of(trained: Trained) -> Figures:
+    """Return the memory that a training took; of a GPU also what nobody else could have."""
+    figures = {"peak_memory_mb": trained.peak_memory}
+    if trained.reserved_memory is not None:
+        figures["reserved_memory_mb"] = trained.reserved_memory
+    return figures
 
 
 def tidy() -> None:

@@ -265,8 +265,8 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     of which a document may have several. `rulebook` is how many rules fit learns that documents
     share, a Rulebook, or None; each document has rules of its own on top. The share `holdout` of
     the documents tells which epoch was best, and fit stops after `patience` epochs that were not
-    better; with holdout=0 the last epoch's model stays. `preset` is one of
-    laconic.training.settings's; parameters that are not at their default win over it. With
+    better; with holdout=0 or keep="last", as in automatic training, the last epoch's model stays.
+    `preset` is one of laconic.training.settings's; parameters not at their default win. With
     `local_ngrams`, n-grams of up to so many letters are read with the symbols they end in. `model`
     "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to `phrases` symbols,
     instead of reading sequences; "both" adds the two, and trains each by a loss of its own, too,

@@ -57,4 +57,6 @@ def test_a_row_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         assert row["accuracy"] > 0.4
         assert row["reserved_memory_mb"] >= row["peak_memory_mb"] > 0
         assert row["pieces_per_batch"] == 1
+    for figures in rows[-1]["parts"].values():
+        assert figures["reserved_memory_mb"] >= figures["peak_memory_mb"] > 0
     assert rows[0]["train_loss"] == pytest.approx(rows[1]["train_loss"], rel=1e-2)

@@ -95,6 +95,21 @@ def test_reading_validates_on_the_documents_that_the_blend_rests_on(device: str)
     assert divide(corpus(300), None, None, reading).rows.tolist() == parts.rows.tolist()
 
 
+@pytest.mark.parametrize("preset", ["auto", None])
+def test_reading_keeps_its_last_epoch_which_no_document_has_chosen(preset: str | None) -> None:
+    parts = divide(corpus(300), None, None, resolve("auto", {}))
+    gpu = cast(Accelerator, SimpleNamespace(device=torch.device("cuda"), num_processes=1))
+
+    def reading(**chosen: Any) -> TrainingConfig:
+        found = sized_reading(parts, resolve(preset, {"model": "auto", **chosen}), gpu, 0.0).config
+        assert found is not None
+        return found
+
+    assert (reading().keep, reading().patience) == ("last", None)
+    assert (reading(keep="best").keep, reading(keep="best").patience) == ("best", 7)
+    assert (reading(patience=2).keep, reading(patience=2).patience) == ("last", 2)
+
+
 def test_where_time_is_too_short_to_read_it_is_said_how_much_is_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -231,6 +231,19 @@ def test_patience(corpus: Corpus, tmp_path: Path) -> None:
     assert same(again, trained), "nothing is trained after the end"
 
 
+def test_the_last_epoch_is_kept_where_it_is_reached(corpus: Corpus) -> None:
+    others = dict(zip(sorted(set(corpus.labels)), sorted(set(corpus.labels))[::-1], strict=True))
+    documents = [grammar.text() for grammar in corpus.grammars]
+    wrong = Corpus.from_documents(documents, [others[label] for label in corpus.labels])
+    config = replace(TINY, epochs=12)  # the more it learns, the worse it is on these
+    best, last = (train(corpus, replace(config, keep=k), valid=wrong) for k in ("best", "last"))
+    assert best.best_epoch < last.best_epoch == 12
+    assert last.history[-1]["valid"]["loss"] == pytest.approx(last.history[-2]["valid_loss"])
+    assert best.history[-1]["valid"]["accuracy"] > last.history[-1]["valid"]["accuracy"]
+    stopped = train(corpus, replace(config, keep="last", patience=2), valid=wrong)
+    assert stopped.best_epoch == len(stopped.history) - 3 < 10
+
+
 def test_validation_by_another_corpus(corpus: Corpus) -> None:
     valid = corpus[:30]
     trained = train(corpus, replace(TINY, epochs=1), valid=valid)

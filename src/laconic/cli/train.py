@@ -249,7 +249,7 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool, like: 
         for each in trained.task.leading()
         if valid.get(each.name) is not None
     ]
-    what = "counting" if not trained.best_epoch else f"epoch {trained.best_epoch} is the best"
+    what = "counting" if not trained.best_epoch else f"epoch {trained.best_epoch} is kept"
     print(
         f"{', '.join([f'{out}: {what}', *scores])}; "
         f"{trained.seconds:.1f} s, {trained.peak_memory:,.0f} MB"

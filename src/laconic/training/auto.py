@@ -109,6 +109,7 @@ def learn(
             line["seconds"] = time.perf_counter() - began
             read_in = memory_figures(accelerator.device)
             line |= {name: max(counted[name], most) for name, most in read_in.items()}
+            line["auto"]["counting"] |= counted
             recorder.finish(line)
         device, seconds = accelerator.device, line.get("seconds", time.perf_counter() - began)
         memory = memory_figures(device) | line
@@ -222,6 +223,7 @@ class _Work:
         line: dict[str, Any] = {"done": True, "best_epoch": 0, "valid": None, "auto": told}
         model, outputs = counting.model, counting.held_out
         if read is not None and validation is not None:
+            give_back_memory()  # what graphs of steps held is of no use to those that follow
             said = forward_pass(read.model, self.config, self.accelerator.num_processes).outputs(
                 validation.select(counting.rows), self.accelerator
             )

@@ -19,6 +19,7 @@ from laconic.ngrams import Counts
 from laconic.ngrams.hashed import HashedCounter
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.nn.bag import NgramBag
+from laconic.nn.memory import empty_cache
 from laconic.tasks import Task
 from laconic.training.blend import scaled
 from laconic.training.convex import Fit, SparseRows, minimised
@@ -263,6 +264,7 @@ class _Matrix:
             shared_rules=len(parts[0].grammars.rulebook or ()),
         )
         self._task, self._device = task, device
+        self._give_back_memory()
         counted = cast(HashedCounter, self._config.counted)
         counts = [counted.count(some) for part in parts for some in grammars_of(part)]
         frequencies = torch.zeros(counted.columns, dtype=torch.int64)
@@ -283,6 +285,7 @@ class _Matrix:
 
     def told_apart(self, rows: Int64s) -> _Matrix:
         """Return what documents count, weighed by how columns tell the classes of rows apart."""
+        self._give_back_memory()
         known = torch.from_numpy(rows).to(self._device)
         factors = telling(self._matrix, self._targets, self._task, known)
         # Rows of the model's table, which are in the order of its columns.
@@ -340,6 +343,11 @@ class _Matrix:
             self._bag.table.copy_(weights / self._bag.scale)
             self._bag.bias.copy_(fit.bias.float())
         return self._model.cpu().eval()
+
+    def _give_back_memory(self) -> None:
+        """Return what a GPU held for something of another size, which is of little use now."""
+        if torch.device(self._device).type == "cuda":
+            empty_cache()
 
     def _entries(self, counts: Counts) -> tuple[Tensor, Tensor, Tensor]:
         """Return columns, values and the number of entries of each row, on the device."""

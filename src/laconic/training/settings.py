@@ -66,6 +66,11 @@ class TrainingSettings(ModelSettings):
         0.2, "Share of the documents that validates, without --valid.", 0, below=1
     )
     patience: int | None = setting(None, "Stop after so many epochs without improvement.", 1, _MANY)
+    keep: Literal["best", "last"] | None = setting(
+        None,
+        "The best epoch on held-out documents, or the last, where it is reached; default: the "
+        "best; in automatic training, the last.",
+    )
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, …")
     workers: int = setting(0, "Processes that make batches.", 0, 1024)
     graphs: bool = setting(True, "CUDA graphs, where possible.")

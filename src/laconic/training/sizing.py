@@ -13,6 +13,7 @@ from accelerate import Accelerator
 from laconic.show import how_many
 from laconic.training.holdout import Divided
 from laconic.training.loop import train
+from laconic.training.presets import PRESETS
 from laconic.training.settings import TrainingConfig, resolve
 from laconic.training.threads import fastest_threads, threads_are_free
 
@@ -56,11 +57,12 @@ def sized_reading(
     }
     preset = "accurate" if gpu else "fast"
     # What the blend rests on must not train, whatever share the preset would hold out.
-    same = {"model": "sequence", "stream": config.stream, "holdout": config.holdout}
+    same: dict[str, Any] = {name: getattr(config, name) for name in ("stream", "holdout")}
+    same |= {"model": "sequence", "keep": config.keep or PRESETS["auto"]["keep"]}
     reading = resolve(preset, chosen | same)
     told = f"the preset {preset}"
     epochs = reading.epochs if "epochs" in chosen else enough_epochs(documents, reading.epochs)
-    if "patience" not in chosen:
+    if "patience" not in chosen and reading.keep == "best":
         reading = replace(reading, patience=enough_patience(epochs))
     unhurried = accelerator.num_processes > 1 or (gpu and config.minutes is None)
     if unhurried or "epochs" in chosen:
