@@ -24,6 +24,7 @@ def section(path: Path, figures: Figures) -> str:
         f"{_epochs(figures['memory'].get('epochs', 1))} of a part of each set, in a process that may take 8 GB of the GPU and in one that may take all; steps, seeds and documents are the same.",
         "Allocated is what tensors took at the peak, reserved what PyTorch held for them. A batch of 64 documents is cut into so many pieces, on average.\n",
         f"`{path.name}`: `{about['command']}`, {about['machine']}, commit {about['commit']}, {about['date']}, torch {about['versions']['torch']}.{told} {sets}.\n",
+        *([about["note"] + "\n"] if "note" in about else []),
         f"Reserved is at most {ratio(worst):.2f} × what is allocated ({worst['set']}, {worst['settings']}).\n",
         "| set | settings | may take | allocated MB | reserved MB | | pieces | documents/s | held-out accuracy % |",
         "|---|---|---|--:|--:|--:|--:|--:|--:|",
@@ -41,7 +42,7 @@ def section(path: Path, figures: Figures) -> str:
             f"{_most(some, 'reserved_memory_mb'):,.0f}",
             f"{max(map(ratio, some)):.2f} ×",
             f"{mean(row['pieces_per_batch'] for row in some):.2f}",
-            "" if beside else f"{mean(row['documents_per_s'] for row in some):,.0f}",
+            "" if beside or "beside" in some[0] else f"{mean(row['documents_per_s'] for row in some):,.0f}",
             ", ".join(f"{100 * row['accuracy']:.1f}" for row in some),
         ]
         lines.append("| " + " | ".join(cells) + " |")
