@@ -10,6 +10,7 @@ import forked
 import pytest
 
 from experiments import first_minute
+from experiments.when_page import on_a_laptop
 from laconic import samples
 from laconic.samples import Split
 
@@ -52,3 +53,23 @@ def test_documents_are_cut() -> None:
 def test_the_page_is_what_is_written() -> None:
     rows = first_minute.rows_in(first_minute.RESULTS)
     assert first_minute.REPORT.read_text("utf-8") == first_minute.report(rows)
+
+
+def test_seeds_of_a_set_are_one_set() -> None:
+    def row(name: str, seed: int, ours: float) -> dict[str, Any]:
+        figures = {"macro_f1": ours / 2, "seconds": 10.0 + seed}
+        rival = {"accuracy": 0.5, "macro_f1": 0.25, "seconds": 4.0}
+        said = {"ours": {"accuracy": ours} | figures, "rival": rival}
+        return {"name": name, "seed": seed, "documents": {"train": 9}, "load": 1, **said}
+
+    rows = [row("kjv", 0, 0.6), row("kjv", 1, 0.8), row("yelp", 0, 0.9)]
+    assert first_minute.by_set(rows)["kjv"]["ours"] == pytest.approx(
+        {"accuracy": 0.7, "macro_f1": 0.35, "seconds": 10.5}
+    )
+    page = first_minute.report(rows)
+    told = "kjv, mean of 2 seeds: accuracy 70.00 and 50.00 %, macro-F1 0.350 and 0.250"
+    assert told in page
+    assert "On average +30.00 points" in page
+    assert on_a_laptop(rows)[0].startswith(
+        "On 2 small sets, `laconic train` with nothing said is +30.0"
+    )
