@@ -42,7 +42,9 @@ def section(path: Path, figures: Figures) -> str:
             f"{_most(some, 'reserved_memory_mb'):,.0f}",
             f"{max(map(ratio, some)):.2f} ×",
             f"{mean(row['pieces_per_batch'] for row in some):.2f}",
-            "" if beside or "beside" in some[0] else f"{mean(row['documents_per_s'] for row in some):,.0f}",
+            ""
+            if beside or "beside" in some[0]
+            else f"{mean(row['documents_per_s'] for row in some):,.0f}",
             ", ".join(f"{100 * row['accuracy']:.1f}" for row in some),
         ]
         lines.append("| " + " | ".join(cells) + " |")

@@ -71,9 +71,9 @@ WEIGHED = """## How n-grams weigh
 A column's weight is its ratio between classes and some of the mean ratio (*plain*), after each class got some documents with the column and without it (*unseen*); see
 `laconic.training.telling`. Of the features that are best plainly, where told apart they are better:
 """
-ENDED = """## How long is fitted
+ENDED = """## When fits end
 
-A fit ends where the gradient of its loss is so small a part of what it was at first. Of the features that are best plainly, the better way:
+A fit ends where the gradient of its loss is so small a part of what it is at the best bias alone. Of the features that are best plainly, the better way:
 """
 
 

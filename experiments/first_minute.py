@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def rows_in(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def by_set(rows: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
+def by_set(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
     """Return accuracy, macro_f1 and seconds, ours and the rival's, of each set: means of seeds."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name in dict.fromkeys(row["name"] for row in rows):
@@ -208,9 +209,9 @@ def report(rows: list[dict[str, Any]]) -> str:
         "defaults change, which held-out parts of training sets decide. Where nothing was read "
         "(–), the machine was too busy to learn to read in time; of the last row it is not kept.",
         "",
-        "| set | train | accuracy % | rival's | difference | macro-F1 | rival's | seconds | load "
-        "| reading |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| set | seed | train | accuracy % | rival's | difference | macro-F1 | rival's | seconds "
+        "| load | reading |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     order = [*ROWS, ESTIMATOR]
     for row in sorted(rows, key=lambda row: (order.index(row["name"]), row["seed"])):
@@ -218,6 +219,7 @@ def report(rows: list[dict[str, Any]]) -> str:
         share = row.get("auto", {}).get("reading", {}).get("share")
         cells = [
             row["name"],
+            f"{row['seed']}",
             f"{row['documents']['train']:,}",
             f"{100 * ours['accuracy']:.2f}",
             f"{100 * other['accuracy']:.2f}",
@@ -231,7 +233,8 @@ def report(rows: list[dict[str, Any]]) -> str:
         lines.append("| " + " | ".join(cells) + " |")
     means = by_set(rows)
     seeds = Counter(row["name"] for row in rows)
-    for name, (ours, other) in ((name, of.values()) for name, of in means.items()):
+    for name, of in means.items():
+        ours, other = of["ours"], of["rival"]
         if seeds[name] > 1:
             told = f"{name}, mean of {seeds[name]} seeds: accuracy"
             both = f"{100 * ours['accuracy']:.2f} and {100 * other['accuracy']:.2f} %"

@@ -273,7 +273,7 @@ def accuracies(evidence: Evidence, kinds: Sequence[Kind]) -> list[str]:
     return table(["", *(kind.name for kind in kinds)], rows)
 
 
-def on_a_laptop(rows: list[Figures]) -> list[str]:
+def on_a_laptop(rows: Sequence[Figures]) -> list[str]:
     """Return what the default and scikit-learn make of a file on a CPU, and how long they take."""
     shown = [row for row in rows if row["name"] != first_minute.ESTIMATOR]
     if not shown:

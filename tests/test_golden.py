@@ -47,6 +47,7 @@ ADDED: dict[str, Any] = {
     "ngram_counts": "log",
     "minutes": None,
     "kernels": True,  # how a layer is computed, not what
+    "keep": "best",  # in automatic training, too, which reads to the last epoch since
 }
 
 

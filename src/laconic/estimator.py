@@ -264,8 +264,8 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     and rulebook then replace the parameters; y are classes, or zeros and ones [N, K] for K labels
     of which a document may have several. `rulebook` is how many rules fit learns that documents
     share, a Rulebook, or None; each document has rules of its own on top. The share `holdout` of
-    the documents tells which epoch was best, and fit stops after `patience` epochs that were not
-    better; with holdout=0 or keep="last", as in automatic training, the last epoch's model stays.
+    the documents tells how much automatic training lets reading say, and of other models which
+    epoch was best (`keep`); fit stops after `patience` epochs that were not better.
     `preset` is one of laconic.training.settings's; parameters not at their default win. With
     `local_ngrams`, n-grams of up to so many letters are read with the symbols they end in. `model`
     "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to `phrases` symbols,

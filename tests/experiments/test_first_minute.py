@@ -40,7 +40,7 @@ def test_rows_and_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["rival"]["features"] in first_minute.FEATURES
     assert row["about"]["commit"]
     page = first_minute.report([row])
-    assert "| kjv | 80 | " in page
+    assert "| kjv | 0 | 80 | " in page
     assert "On average" in page
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from dataclasses import replace
@@ -82,6 +83,20 @@ def test_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             learn(data, replace(config, width=9), run, resume=True)
     with pytest.raises(RunError, match="holds a run"):
         learn(data, config, run)
+
+
+def test_a_run_of_before_keeps_its_best_epoch(tmp_path: Path) -> None:
+    data, run = corpus(300), tmp_path / "run"
+    trained = learn(data, resolve("auto", READER | {"keep": "best"}), run)
+    for folder in (run, run / "reading"):
+        kept = json.loads((folder / "config.json").read_text())
+        assert kept.pop("keep") == "best"
+        (folder / "config.json").write_text(json.dumps(kept))
+        assert Run.open(folder).config.keep == "best"
+    (run / "metrics.jsonl").write_text("")  # as if it had been killed while it read
+    again = learn(data, Run.open(run).config, run, resume=True)
+    assert again.best_epoch == trained.best_epoch
+    assert again.history[-1]["valid"] == trained.history[-1]["valid"]
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -24,6 +24,7 @@ from laconic.batching.grammar_dropout import expand_at_random
 from laconic.errors import OutOfMemoryError
 from laconic.nn import GrammarModel, pretrained
 from laconic.tasks import Classification, LabelError, task_of
+from laconic.training import loop
 from laconic.training.checkpoint import CheckpointError, Checkpoints
 from laconic.training.holdout import split, targets_of
 from laconic.training.loop import Trained, train
@@ -231,17 +232,42 @@ def test_patience(corpus: Corpus, tmp_path: Path) -> None:
     assert same(again, trained), "nothing is trained after the end"
 
 
-def test_the_last_epoch_is_kept_where_it_is_reached(corpus: Corpus) -> None:
-    others = dict(zip(sorted(set(corpus.labels)), sorted(set(corpus.labels))[::-1], strict=True))
+@pytest.fixture
+def wrong(corpus: Corpus) -> Corpus:
+    """Documents whose labels are others': the more is learned, the worse it is on these."""
+    labels = sorted(set(corpus.labels))
+    others = dict(zip(labels, labels[::-1], strict=True))
     documents = [grammar.text() for grammar in corpus.grammars]
-    wrong = Corpus.from_documents(documents, [others[label] for label in corpus.labels])
-    config = replace(TINY, epochs=12)  # the more it learns, the worse it is on these
+    return Corpus.from_documents(documents, [others[label] for label in corpus.labels])
+
+
+def test_the_last_epoch_is_kept_where_it_is_reached(corpus: Corpus, wrong: Corpus) -> None:
+    config = replace(TINY, epochs=12)
     best, last = (train(corpus, replace(config, keep=k), valid=wrong) for k in ("best", "last"))
     assert best.best_epoch < last.best_epoch == 12
     assert last.history[-1]["valid"]["loss"] == pytest.approx(last.history[-2]["valid_loss"])
     assert best.history[-1]["valid"]["accuracy"] > last.history[-1]["valid"]["accuracy"]
     stopped = train(corpus, replace(config, keep="last", patience=2), valid=wrong)
     assert stopped.best_epoch == len(stopped.history) - 3 < 10
+
+
+def test_the_clock_may_cut_the_last_epoch_short(
+    corpus: Corpus, wrong: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(TINY, epochs=12, keep="last")
+    steps = -(-len(corpus) // config.batch_size)
+
+    def cut_in(epoch: int) -> Trained:
+        time_is_up = (epoch - 1) * steps + 2
+        monkeypatch.setattr(
+            loop, "_time_is_up", lambda until, step, accelerator: step == time_is_up
+        )
+        return train(corpus, config, valid=wrong, until=0.0)
+
+    assert cut_in(12).best_epoch == 12
+    trained = cut_in(11)
+    assert len(trained.history) - 1 == 11
+    assert trained.best_epoch < 11, "it is not the last"
 
 
 def test_validation_by_another_corpus(corpus: Corpus) -> None:

@@ -94,7 +94,7 @@ def train(
     By default, n-grams are counted, which takes seconds, and what they say is blended with what a
     model reads, as time allows; held-out documents decide all of it. With --preset or --model, what
     they say is trained: a part of the documents, or --valid, tells which epoch is best. The folder
-    gets the settings, the best model, a line of figures for each epoch in metrics.jsonl,
+    gets the settings, the model, a line of figures for each epoch in metrics.jsonl,
     checkpoints and report.html.
 
     Parameters
@@ -307,7 +307,7 @@ class _Shown:
             import torch
 
             cure = "" if torch.cuda.is_available() or minutes < _LONG else _CURE
-            self._bar.print(f"about {minutes:,.0f} min to go, if all epochs are needed{cure}")
+            self._bar.print(f"about {minutes:,.0f} min to go, at most{cure}")
 
 
 def _row(line: dict[str, Any], metric: str) -> str:

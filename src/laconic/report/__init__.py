@@ -21,7 +21,7 @@ __all__ = ["RunFacts", "facts_of", "write_report"]
 def facts_of(run: Run, title: str | None = None) -> RunFacts:
     """Return what a report says of a run; `title` is its folder's name unless given.
 
-    The evaluation is that of the best epoch, or of the last one if the run is not finished.
+    The evaluation is that of the epoch that is kept, or of the last one if the run is not finished.
     """
     metrics = run.metrics()
     evaluated = [line["valid"] for line in metrics if line.get("valid")]

@@ -45,7 +45,7 @@ _MEANINGS = {
     "held-out": (
         "Held-out documents",
         "A part of the documents, asked about before anything is learned from them, if it ever is. "
-        "They tell which epoch is best, "
+        "They may tell which epoch is kept, "
         "and are a little too kind for it: documents that had no say (laconic evaluate) are not.",
     ),
     "confusion": (

@@ -93,7 +93,7 @@ def learn(
             model, line = Run.open(folder).model(), recorder.history[-1]
         else:
             counting = work.count(weights)
-            counted = memory_figures(accelerator.device)  # reading begins to look anew
+            counted = memory_figures(accelerator.device)  # train forgets the peaks
             optimizer = new_optimizer(config, counting.model)
             known = (parts.training, parts.validation, parts.task, counting.model, optimizer)
             recorder.open(source, *known, resume, notes or {})
@@ -223,7 +223,7 @@ class _Work:
         line: dict[str, Any] = {"done": True, "best_epoch": 0, "valid": None, "auto": told}
         model, outputs = counting.model, counting.held_out
         if read is not None and validation is not None:
-            give_back_memory()  # what graphs of steps held is of no use to those that follow
+            give_back_memory()  # it held graphs of steps, which those of outputs cannot use
             said = forward_pass(read.model, self.config, self.accelerator.num_processes).outputs(
                 validation.select(counting.rows), self.accelerator
             )

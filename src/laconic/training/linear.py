@@ -31,7 +31,7 @@ from laconic.training.turns import Documents, Split, grammars_of
 Floats: TypeAlias = npt.NDArray[np.float64]
 _BUCKETS = 12, 21  # powers of two: so many for few symbols, and for many
 _STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # what scikit-learn calls C; then those between
-_CLOSELY, _ROUGHLY = 1e-3, 1e-2  # how small gradients get, of what they were: rough fits compare
+_CLOSELY, _ROUGHLY = 1e-3, 1e-2  # of the best bias's gradient: rough fits compare
 _USUAL = 10.0  # where there are too few documents to tell
 _PATIENCE = 1  # strengths that are worse, after which weaker ones are not tried
 _BOTH_WAYS = 2  # of the best features are weighed both ways, by how they tell classes apart or not

@@ -53,7 +53,7 @@ _CURE = (
 
 @dataclass(frozen=True)
 class Trained:
-    """What came out: the model of the best epoch, and how it went."""
+    """What came out: the model of the epoch that is kept, and how it went."""
 
     model: GrammarModel
     task: Task
@@ -246,7 +246,7 @@ def _weights(weights: npt.ArrayLike, source: Corpus | GrammarDataset) -> npt.NDA
 def _after_epoch(
     at: Position, task: Task, figures: dict[str, Any] | None, config: TrainingConfig
 ) -> Position:
-    """Return the beginning of the next epoch, which knows whether this one was the best."""
+    """Return the beginning of the next epoch, which knows whether this one is kept so far."""
     # Without validation, the last one is.
     score = task.rank(figures) if figures else (float(at.epoch),)
     at = replace(at, epoch=at.epoch + 1, batch=0, loss_sum=0.0, documents=0, seconds=0.0)

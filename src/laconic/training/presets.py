@@ -36,7 +36,7 @@ _PAPER: dict[str, Any] = {
 }
 PRESETS: dict[str, dict[str, Any]] = {
     # What is counted and how long is read is decided by held-out documents: laconic.training.auto.
-    # An epoch that they had chosen would say too well of itself what the blend may let it say.
+    # Documents that chose an epoch would overrate it in the blend.
     "auto": {"model": "auto", "holdout": 0.2, "keep": "last"},
     # For a minute on one processor; what is not a matter of time held-out documents chose, as for
     # all presets but the paper's: docs/choices.md.

@@ -209,7 +209,7 @@ class Recorder:
         self._wait()
 
     def restore_best(self, model: GrammarModel) -> None:
-        """Give the model the weights of the best epoch."""
+        """Give the model the weights of the epoch that is kept."""
         self._wait()
         model.load_state_dict(self._run.model().state_dict() if self._run else self._best)
 

@@ -1,4 +1,4 @@
-"""A run's folder: the settings, what the labels mean, the best model, checkpoints, metrics."""
+"""A run's folder: the settings, what the labels mean, the model, checkpoints, metrics."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Run:
     - config.json: the settings, all of them
     - about.json: codec, alphabet, labels, figures of the corpus, versions, command
     - rulebook.json: the rules that its documents share, if they do
-    - model/: the model of the best epoch, as GrammarModel.from_pretrained reads it
+    - model/: the model of the epoch that is kept, as GrammarModel.from_pretrained reads it
     - metrics.jsonl: a line for each epoch; the last one of a finished run has "done"
     - checkpoints/: where to go on
     - reading/: of the model "auto", the run of the part that reads
@@ -82,7 +82,7 @@ class Run:
             raise RunError(f"{folder} is a model, not a run; the run is the folder that it is in")
         path = folder / "config.json"
         try:
-            config = from_file(read_json(path), TrainingConfig.from_json)
+            config = from_file(read_json(path), _config)
             path = folder / "about.json"
             about = read_json(path)
             check_version(about.get("version", 1), VERSION)
@@ -152,7 +152,7 @@ class Run:
         return str(self.about.get("fingerprint", ""))
 
     def model(self, device: str = "cpu") -> GrammarModel:
-        """Return the model of the best epoch, ready to predict."""
+        """Return the model of the epoch that is kept, ready to predict."""
         folder = self.folder / "model"
         if not (folder / "model.safetensors").is_file():
             raise RunError(f"{self.folder} has no model yet: no epoch is done; use train --resume")
@@ -196,3 +196,10 @@ def about_corpus(
     """Return codec, alphabet and which rulebook as JSON, the way Run.open reads them."""
     known = {"codec": codec.to_dict(), "alphabet": json.loads(alphabet.to_json())}
     return known if rulebook is None else known | {"rulebook": rulebook.fingerprint}
+
+
+def _config(fields: object) -> TrainingConfig:
+    """Return a run's settings; those of before there was a choice kept the best epoch, always."""
+    return TrainingConfig.from_json(
+        {"keep": "best"} | fields if isinstance(fields, dict) else fields
+    )

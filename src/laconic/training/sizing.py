@@ -56,9 +56,9 @@ def sized_reading(
         if getattr(config, each.name) != each.default and each.name not in ("model", "preset")
     }
     preset = "accurate" if gpu else "fast"
+    same: dict[str, Any] = {"model": "sequence", "stream": config.stream}
     # What the blend rests on must not train, whatever share the preset would hold out.
-    same: dict[str, Any] = {name: getattr(config, name) for name in ("stream", "holdout")}
-    same |= {"model": "sequence", "keep": config.keep or PRESETS["auto"]["keep"]}
+    same |= {"holdout": config.holdout, "keep": config.keep or PRESETS["auto"]["keep"]}
     reading = resolve(preset, chosen | same)
     told = f"the preset {preset}"
     epochs = reading.epochs if "epochs" in chosen else enough_epochs(documents, reading.epochs)
