@@ -17,6 +17,7 @@ from accelerate import Accelerator
 
 from laconic import Corpus, Rulebook
 from laconic.inference.predictor import Predictor
+from laconic.report import facts_of
 from laconic.tasks import LabelError
 from laconic.training import auto, sizing
 from laconic.training.auto import learn, together
@@ -73,6 +74,9 @@ def test_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert right > 0.85
     assert Run.open(run).finished
     assert Run.open(run / "reading").finished
+    facts = facts_of(Run.open(run))
+    changed = {name for name, value in facts.config.items() if value != facts.defaults[name]}
+    assert changed - {"stream"} == {*READER, "preset"}, "what was said, and nothing else"
     with monkeypatch.context() as nobody:
         nobody.setattr(auto, "fit_linear", None)  # There is nothing left to do, and it takes long.
         again = learn(data, config, run, resume=True, say=said.append)

@@ -307,7 +307,7 @@ class _Shown:
             import torch
 
             cure = "" if torch.cuda.is_available() or minutes < _LONG else _CURE
-            self._bar.print(f"about {minutes:,.0f} min to go, at most{cure}")
+            self._bar.print(f"about {minutes:,.0f} min to go, if all epochs are needed{cure}")
 
 
 def _row(line: dict[str, Any], metric: str) -> str:

@@ -23,6 +23,8 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
 
     The evaluation is that of the epoch that is kept, or of the last one if the run is not finished.
     """
+    from laconic.training.presets import PRESETS
+
     metrics = run.metrics()
     evaluated = [line["valid"] for line in metrics if line.get("valid")]
     about = dict(run.about)
@@ -36,7 +38,9 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
         about=about,
         metrics=metrics,
         evaluation=evaluated[-1] if evaluated else {},
-        defaults=type(run.config)().to_json(),
+        # What automatic training has where nothing is said, nobody chose.
+        defaults=type(run.config)().to_json()
+        | (PRESETS["auto"] if run.config.model == "auto" else {}),
     )
 
 

@@ -68,8 +68,8 @@ class TrainingSettings(ModelSettings):
     patience: int | None = setting(None, "Stop after so many epochs without improvement.", 1, _MANY)
     keep: Literal["best", "last"] | None = setting(
         None,
-        "The epoch to keep: the best on held-out documents, or the last, if training gets that "
-        "far; default: the best; in automatic training, the last.",
+        "The epoch to keep: the best on held-out documents, by accuracy or else by loss, or the "
+        "last, if training gets that far; default: the best; in automatic training, the last.",
     )
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, …")
     workers: int = setting(0, "Processes that make batches.", 0, 1024)
