@@ -54,7 +54,7 @@ class Trial(Row):
     def config(self, device: str) -> TrainingConfig:
         """Return the settings of its training."""
         more = {"seed": self.seed, "device": device, "task": "classification"}
-        return resolve(None, {**self.group.settings, **more})
+        return resolve(None, {**self.group.settings, **more}).settled()
 
 
 def read_space(path: Path = SPACE) -> dict[str, Searched]:

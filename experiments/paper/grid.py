@@ -261,7 +261,7 @@ class Row:
         if method.name.startswith(SPELLED):
             own["residual_documents"] = 0
         settings = self.group.settings_of(self.dataset) | self.group.local_of(method)
-        return resolve(self.group.preset, {**settings, **own, **more})
+        return resolve(self.group.preset, {**settings, **own, **more}).settled()
 
 
 def groups(folder: Path = ROWS) -> list[Group]:

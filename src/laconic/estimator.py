@@ -265,17 +265,17 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
     of which a document may have several. `rulebook` is how many rules fit learns that documents
     share, a Rulebook, or None; each document has rules of its own on top. The share `holdout` of
     the documents tells how much automatic training lets reading say, and of other models which
-    epoch was best (`keep`); fit stops after `patience` epochs that were not better.
-    `preset` is one of laconic.training.settings's; parameters not at their default win. With
-    `local_ngrams`, n-grams of up to so many letters are read with the symbols they end in. `model`
-    "ngram" counts n-grams of up to `ngrams` letters, and phrases of up to `phrases` symbols,
-    instead of reading sequences; "both" adds the two, and trains each by a loss of its own, too,
-    with the weight `view_loss`. `settings` are more fields of TrainingConfig. `verbose` prints a
-    line per epoch.
+    epoch was best and is kept (`keep`; with holdout=0 the last one); fit stops after `patience`
+    epochs that were not better. `preset` is one of laconic.training.settings's; parameters not at
+    their default win. With `local_ngrams`, n-grams of up to so many letters are read with the
+    symbols they end in. `model` "ngram" counts n-grams of up to `ngrams` letters, and phrases of up
+    to `phrases` symbols, instead of reading sequences; "both" adds the two, and trains each by a
+    loss of its own, too, with the weight `view_loss`. `settings` are more fields of TrainingConfig.
+    `verbose` prints a line per epoch.
 
     After fit: classes_ (sorted), model_ (a GrammarModel: save_pretrained writes it), codec_,
-    alphabet_, rulebook_, task_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (from
-    1).
+    alphabet_, rulebook_, task_, history_ (a dict per epoch), n_iter_ (epochs), best_epoch_ (the
+    one that is kept, from 1; 0 if what was read is left out).
 
     >>> texts = ["to be or not to be", "ab ab ab ab", "be or not be", "ab ba ab ba"] * 5
     >>> classifier = GrammarClassifier(
@@ -296,7 +296,7 @@ class GrammarClassifier(ClassifierMixin, _GrammarEstimator):  # type: ignore[mis
         """Train on documents and their classes, which a corpus may have; returns self.
 
         Documents of weight 0 are left out; the others' weights, divided by their mean, are factors
-        of the loss, not of what chooses the best epoch. Raises TypeError or ValueError for
+        of the loss, not of what chooses the epoch. Raises TypeError or ValueError for
         documents, labels or parameters that cannot be, such as one class only.
         """
         documents, y, weights = self._input(X, y, sample_weight)

@@ -29,7 +29,7 @@ from laconic.rulebook import Rulebook
 from laconic.training.auto import learn
 from laconic.training.loop import Trained
 from laconic.training.presets import PRESETS
-from laconic.training.settings import ConfigError, TrainingConfig
+from laconic.training.settings import ConfigError, TrainingConfig, resolve
 
 SPACE = """
 [trial]
@@ -68,7 +68,9 @@ def space(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_are_what_was_chosen(preset: str) -> None:
     chosen = {name: of["value"] for name, of in read(CHOICES)[preset].items()}
-    assert PRESETS[preset] == chosen, CURE
+    config = resolve(preset, {}).settled().to_json()
+    assert {name: config[name] for name in chosen} == chosen, CURE
+    assert PRESETS[preset].keys() <= chosen.keys(), CURE
 
 
 def test_defaults_are_what_was_chosen() -> None:

@@ -24,6 +24,7 @@ from laconic.training.auto import learn, together
 from laconic.training.blend import Blend
 from laconic.training.holdout import divide, split_groups
 from laconic.training.loop import train
+from laconic.training.progress import Progress
 from laconic.training.run import Run, RunError
 from laconic.training.settings import TrainingConfig, resolve
 from laconic.training.sizing import sized_reading
@@ -89,18 +90,37 @@ def test_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         learn(data, config, run)
 
 
-def test_a_run_of_before_keeps_its_best_epoch(tmp_path: Path) -> None:
-    data, run = corpus(300), tmp_path / "run"
-    trained = learn(data, resolve("auto", READER | {"keep": "best"}), run)
+def test_a_run_of_before_goes_on_and_keeps_its_best_epoch(tmp_path: Path) -> None:
+    texts, labels = documents(100, seed=1)
+    swapped = ["bad" if label == "good" else "good" for label in labels]
+    data = corpus(300)
+    wrong = Corpus.from_documents(texts, swapped, rulebook=data.rulebook)
+    config = resolve("auto", READER | {"epochs": 6, "patience": 6})
+
+    def stop(at: Progress) -> None:
+        if at.epoch == 5:
+            raise KeyboardInterrupt
+
+    def best_of(run: Path) -> tuple[int, int]:
+        lines = Run.open(run / "reading").metrics()
+        return lines[-1]["best_epoch"], len(lines) - 1
+
+    learn(data, config, tmp_path / "now", valid=wrong)
+    assert best_of(tmp_path / "now") == (6, 6)
+    run = tmp_path / "before"
+    with pytest.raises(KeyboardInterrupt):
+        learn(data, replace(config, keep="best"), run, valid=wrong, progress=stop)
     for folder in (run, run / "reading"):
         kept = json.loads((folder / "config.json").read_text())
         assert kept.pop("keep") == "best"
         (folder / "config.json").write_text(json.dumps(kept))
-        assert Run.open(folder).config.keep == "best"
-    (run / "metrics.jsonl").write_text("")  # as if it had been killed while it read
-    again = learn(data, Run.open(run).config, run, resume=True)
-    assert again.best_epoch == trained.best_epoch
-    assert again.history[-1]["valid"] == trained.history[-1]["valid"]
+    with pytest.raises(RunError, match="keep was best, now last"):
+        learn(data, config, run, valid=wrong, resume=True)
+    learn(data, Run.open(run).config, run, valid=wrong, resume=True)
+    best, epochs = best_of(run)
+    assert best < epochs == 6
+    learn(data, replace(config, keep="best"), tmp_path / "whole", valid=wrong)
+    assert best_of(tmp_path / "whole") == (best, epochs)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -120,7 +140,8 @@ def test_reading_keeps_its_last_epoch_which_no_document_has_chosen(preset: str |
     gpu = cast(Accelerator, SimpleNamespace(device=torch.device("cuda"), num_processes=1))
 
     def reading(**chosen: Any) -> TrainingConfig:
-        found = sized_reading(parts, resolve(preset, {"model": "auto", **chosen}), gpu, 0.0).config
+        config = resolve(preset, {"model": "auto", **chosen})
+        found = sized_reading(parts, config, gpu, 0.0).config
         assert found is not None
         return found
 

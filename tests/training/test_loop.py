@@ -251,23 +251,33 @@ def test_the_last_epoch_is_kept_where_it_is_reached(corpus: Corpus, wrong: Corpu
     assert stopped.best_epoch == len(stopped.history) - 3 < 10
 
 
+def test_a_run_of_before_goes_on_with_settings_that_came_later(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    train(corpus, TINY, tmp_path)
+    kept = json.loads((tmp_path / "config.json").read_text())
+    assert kept.pop("keep") == "best", "as it was used"
+    (tmp_path / "config.json").write_text(json.dumps(kept))
+    train(corpus, TINY, tmp_path, resume=True)
+    with pytest.raises(RunError, match="keep was best, now last"):
+        train(corpus, replace(TINY, keep="last"), tmp_path, resume=True)
+
+
 def test_the_clock_may_cut_the_last_epoch_short(
     corpus: Corpus, wrong: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replace(TINY, epochs=12, keep="last")
     steps = -(-len(corpus) // config.batch_size)
 
-    def cut_in(epoch: int) -> Trained:
-        time_is_up = (epoch - 1) * steps + 2
-        monkeypatch.setattr(
-            loop, "_time_is_up", lambda until, step, accelerator: step == time_is_up
-        )
+    def stopped_after(steps: int) -> Trained:
+        monkeypatch.setattr(loop, "_time_is_up", lambda until, step, accelerator: step == steps)
         return train(corpus, config, valid=wrong, until=0.0)
 
-    assert cut_in(12).best_epoch == 12
-    trained = cut_in(11)
-    assert len(trained.history) - 1 == 11
-    assert trained.best_epoch < 11, "it is not the last"
+    assert stopped_after(12 * steps).best_epoch == 12
+    for epochs, late in (11, 2), (11, steps), (12, 2):
+        trained = stopped_after((epochs - 1) * steps + late)
+        assert len(trained.history) - 1 == epochs
+        assert trained.best_epoch < epochs, "the last was not read, or not to its end"
 
 
 def test_validation_by_another_corpus(corpus: Corpus) -> None:

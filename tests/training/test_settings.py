@@ -61,6 +61,14 @@ def test_settings_that_cannot_be(given: dict[str, Any], told: str) -> None:
         TrainingConfig.from_json(given)
 
 
+def test_which_epoch_is_kept_is_settled_by_the_model() -> None:
+    assert resolve("auto", {}).settled().keep == "last"
+    assert resolve(None, {"model": "auto"}).settled().keep == "last"
+    assert resolve("auto", {"model": "sequence"}).settled().keep == "best"
+    assert resolve("auto", {"keep": "best"}).settled().keep == "best"
+    assert TrainingConfig.from_json({"model": "auto"}).keep == "best", "as before it was a setting"
+
+
 def test_presets_that_cannot_be() -> None:
     with pytest.raises(ConfigError, match=r"no preset 'papertext'; .*did you mean 'paper-text'"):
         resolve("papertext", {})

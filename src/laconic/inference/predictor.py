@@ -98,7 +98,7 @@ class Predictor:
     def from_run(
         cls, folder: str | os.PathLike[str], device: str = "auto", **options: Any
     ) -> Predictor:
-        """Return the predictor of a run's best model; RunError says what is missing there.
+        """Return the predictor of a run's model; RunError says what is missing there.
 
         The folder may be in S3.
         """

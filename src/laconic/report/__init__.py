@@ -24,7 +24,9 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
     The evaluation is that of the epoch that is kept, or of the last one if the run is not finished.
     """
     from laconic.training.presets import PRESETS
+    from laconic.training.settings import TrainingConfig
 
+    automatic = PRESETS["auto"] if run.config.model == "auto" else {}
     metrics = run.metrics()
     evaluated = [line["valid"] for line in metrics if line.get("valid")]
     about = dict(run.about)
@@ -39,8 +41,7 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
         metrics=metrics,
         evaluation=evaluated[-1] if evaluated else {},
         # What automatic training has where nothing is said, nobody chose.
-        defaults=type(run.config)().to_json()
-        | (PRESETS["auto"] if run.config.model == "auto" else {}),
+        defaults=TrainingConfig(**automatic).settled().to_json(),
     )
 
 

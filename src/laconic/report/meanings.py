@@ -45,8 +45,8 @@ _MEANINGS = {
     "held-out": (
         "Held-out documents",
         "A part of the documents, asked about before anything is learned from them, if it ever is. "
-        "They may tell which epoch is kept, "
-        "and are a little too kind for it: documents that had no say (laconic evaluate) are not.",
+        "If they told which epoch is kept, their scores are a little too high; those of documents "
+        "that had no say (laconic evaluate) are not.",
     ),
     "confusion": (
         "Confusion",

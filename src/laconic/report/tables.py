@@ -221,10 +221,11 @@ def settings(runs: Sequence[RunFacts]) -> Html:
         values = [run.config.get(key, missing) for run in runs]
         usual = [run.defaults.get(key, missing) for run in runs]
         # Where nothing was said, what was found not to be needed is as good as nothing.
-        same = all(
-            value == default or (default is None and value is False)
+        said = [
+            default if default is None and value is False else value
             for value, default in zip(values, usual, strict=True)
-        )
+        ]
+        same = said == usual and all(value == said[0] for value in said)
         shown = ["–" if value is missing else setting(value) for value in values]
         (rest if same else changed).append([str(key), *map(_value, shown)])
     head = ["", *_titles(runs)]

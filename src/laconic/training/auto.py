@@ -80,7 +80,7 @@ def learn(
             return train(source, config, folder, **given)
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
-    config = with_stream(config, corpora, accelerator, folder if resume else None)
+    config = with_stream(config.settled(), corpora, accelerator, folder if resume else None)
     if config.holdout == TrainingConfig.holdout:
         config = replace(config, holdout=min(config.holdout, _MOST_HELD_OUT / max(1, len(source))))
     parts = divide(source, valid, task, config, groups=groups)

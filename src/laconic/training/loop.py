@@ -83,15 +83,15 @@ def train(
 ) -> Trained:
     """Train a model on a corpus, or on a dataset whose numbers `task` explains.
 
-    `valid` chooses the best epoch, or else the share `holdout` of the source does, unless the last
-    is kept. `weights` (float [N]) are those of the source's documents; of `groups` [N], none both
-    trains and validates. With `folder`, a run is written there (laconic.training.run), to which
-    `notes` are added; `resume` goes on with it. `progress` is called after every step and epoch,
-    and before, while documents are read; it may raise to stop. `until`, of time.perf_counter(),
-    ends the epoch in which it comes with the next step, and the training with it. In several
-    processes (torchrun), each calls this; the gradient is that of the mean loss over the documents
-    of all. On the CPU, the same arguments and number of threads give the same weights, also after
-    interruptions. Torch's random state is left as it was.
+    `valid` chooses the epoch that is kept, or else the share `holdout` of the source does, unless
+    `keep` says that it is the last, and that is read to its end. `weights` (float [N]) are those of
+    the source's documents; of `groups` [N], none both trains and validates. With `folder`, a run is
+    written there (laconic.training.run), to which `notes` are added; `resume` goes on with it.
+    `progress` is called after every step and epoch, and before, while documents are read; it may
+    raise to stop. `until`, of time.perf_counter(), ends the epoch in which it comes with the next
+    step, and the training with it. In several processes (torchrun), each calls this; the gradient
+    is that of the mean loss over the documents of all. On the CPU, the same arguments and number of
+    threads give the same weights, also after interruptions. Torch's random state is left as it was.
 
     Raises TrainingError for a loss that is no number or a full disk, OutOfMemoryError, RunError if
     something else is in the folder, LabelError and ConfigError.
@@ -100,7 +100,7 @@ def train(
     device, processes = accelerator.device, accelerator.num_processes
     cuda = device.type == "cuda"
     corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
-    config = with_stream(config, corpora, accelerator, folder if resume else None)
+    config = with_stream(config.settled(), corpora, accelerator, folder if resume else None)
 
     def reading(done: int, total: int) -> None:
         if progress:
@@ -175,7 +175,7 @@ def train(
             source, training, validation, task, model, optimizer, resume, notes or {}
         )
         if recorder.finished:
-            recorder.restore_best(model)
+            recorder.restore_kept(model)
             return _finished(recorder, model, task, began, device)
         if cuda:
             measure(size, model, losses_of, optimizer, config, accelerator, training, sampler)
@@ -226,11 +226,12 @@ def train(
                 **(piece_figures(size, cuts, at.batch - first) if cuda else {}),
                 "read_by": model.read_by,
             }
-            at = _after_epoch(at, task, figures, config)
+            last = epoch + 1 == config.epochs and at.batch == len(sampler)
+            at = _after_epoch(at, task, figures, kept=last and config.keep == "last")
             recorder.end_epoch(at, line, model, optimizer)
             if progress:
                 progress(Progress(epoch + 1, config.epochs, steps, steps, losses.mean, rate, line))
-        recorder.restore_best(model)
+        recorder.restore_kept(model)
         figures = figures_of(at.epoch)
         recorder.finish({"done": True, "best_epoch": at.best_epoch, "valid": figures})
         return _finished(recorder, model, task, began, device)
@@ -243,14 +244,14 @@ def _weights(weights: npt.ArrayLike, source: Corpus | GrammarDataset) -> npt.NDA
     return array
 
 
-def _after_epoch(
-    at: Position, task: Task, figures: dict[str, Any] | None, config: TrainingConfig
-) -> Position:
-    """Return the beginning of the next epoch, which knows whether this one is kept so far."""
+def _after_epoch(at: Position, task: Task, figures: dict[str, Any] | None, kept: bool) -> Position:
+    """Return the beginning of the next epoch, which knows whether this one was the best so far.
+
+    Or whether it is the one that is `kept`, whatever others were.
+    """
     # Without validation, the last one is.
     score = task.rank(figures) if figures else (float(at.epoch),)
     at = replace(at, epoch=at.epoch + 1, batch=0, loss_sum=0.0, documents=0, seconds=0.0)
-    kept = config.keep == "last" and at.epoch == config.epochs
     better = kept or at.best_epoch is None or score > at.best
     return replace(at, best_epoch=at.epoch, best=score) if better else at
 

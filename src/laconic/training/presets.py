@@ -36,8 +36,7 @@ _PAPER: dict[str, Any] = {
 }
 PRESETS: dict[str, dict[str, Any]] = {
     # What is counted and how long is read is decided by held-out documents: laconic.training.auto.
-    # Documents that chose an epoch would overrate it in the blend.
-    "auto": {"model": "auto", "holdout": 0.2, "keep": "last"},
+    "auto": {"model": "auto", "holdout": 0.2},
     # For a minute on one processor; what is not a matter of time held-out documents chose, as for
     # all presets but the paper's: docs/choices.md.
     "fast": {

@@ -39,7 +39,7 @@ _FREE = {"checkpoint_minutes", "minutes", "workers", "trackers"}
 
 
 class Recorder:
-    """Keeps checkpoints, metrics and the best model; only the main process writes.
+    """Keeps checkpoints, metrics and the model; only the main process writes.
 
     Methods are called by all processes, in the same order. As long as it is entered, no other
     training writes to the run.
@@ -48,7 +48,7 @@ class Recorder:
     def __init__(self, folder: Path | None, config: TrainingConfig, accelerator: Accelerator):
         self._folder, self._config, self._accelerator = folder, config, accelerator
         self._run: Run | None = None
-        self._best: dict[str, Tensor] = {}
+        self._kept: dict[str, Tensor] = {}
         self._saved = time.monotonic()
         self._lock = ExitStack()
         self.history: list[dict[str, Any]] = []
@@ -191,7 +191,7 @@ class Recorder:
         """Keep an epoch: its line, a checkpoint, and the model if there is no better one.
 
         In this order: after a kill, lines that the checkpoint does not know are cut off, and a
-        model that it knows to be the best is written again.
+        model that it knows to be kept is written again.
         """
         self.add(line)
         self.save(at, model, optimizer)
@@ -199,19 +199,19 @@ class Recorder:
             self.keep(model)
 
     def keep(self, model: GrammarModel) -> None:
-        """Keep a model as the best so far."""
+        """Keep a model, in place of the one before."""
         if self._run is None:
             weights = model.state_dict().items()
-            self._best = {name: weight.detach().cpu().clone() for name, weight in weights}
+            self._kept = {name: weight.detach().cpu().clone() for name, weight in weights}
         elif self._main:
             with self._full_disk():
                 model.save_pretrained(self._run.folder / "model")
         self._wait()
 
-    def restore_best(self, model: GrammarModel) -> None:
+    def restore_kept(self, model: GrammarModel) -> None:
         """Give the model the weights of the epoch that is kept."""
         self._wait()
-        model.load_state_dict(self._run.model().state_dict() if self._run else self._best)
+        model.load_state_dict(self._run.model().state_dict() if self._run else self._kept)
 
     def finish(self, line: dict[str, Any]) -> None:
         """Write the last line, which says that the run is finished."""

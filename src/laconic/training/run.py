@@ -82,7 +82,7 @@ class Run:
             raise RunError(f"{folder} is a model, not a run; the run is the folder that it is in")
         path = folder / "config.json"
         try:
-            config = from_file(read_json(path), _config)
+            config = from_file(read_json(path), TrainingConfig.from_json)
             path = folder / "about.json"
             about = read_json(path)
             check_version(about.get("version", 1), VERSION)
@@ -196,10 +196,3 @@ def about_corpus(
     """Return codec, alphabet and which rulebook as JSON, the way Run.open reads them."""
     known = {"codec": codec.to_dict(), "alphabet": json.loads(alphabet.to_json())}
     return known if rulebook is None else known | {"rulebook": rulebook.fingerprint}
-
-
-def _config(fields: object) -> TrainingConfig:
-    """Return a run's settings; those of before there was a choice kept the best epoch, always."""
-    return TrainingConfig.from_json(
-        {"keep": "best"} | fields if isinstance(fields, dict) else fields
-    )

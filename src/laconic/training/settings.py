@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from laconic.training.presets import PRESETS
 
 _MANY = 1 << 31
 _MOST = 1 << 62
+_BEFORE = {"keep": "best"}  # what was done before there was a choice, where that is no default
 
 
 class ConfigError(InputError):
@@ -69,7 +70,7 @@ class TrainingSettings(ModelSettings):
     keep: Literal["best", "last"] | None = setting(
         None,
         "The epoch to keep: the best on held-out documents, by accuracy or else by loss, or the "
-        "last, if training gets that far; default: the best; in automatic training, the last.",
+        "last, if it is read to its end; default: the best; in automatic training, the last.",
     )
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, …")
     workers: int = setting(0, "Processes that make batches.", 0, 1024)
@@ -126,23 +127,28 @@ class TrainingConfig(TrainingSettings):
         chosen = {each.name: getattr(self, each.name) for each in fields(ModelSettings)}
         return ModelConfig(alphabet_size=alphabet_size, outputs=outputs, task=task, **chosen)
 
+    def settled(self) -> TrainingConfig:
+        """Return the settings as they are used: which epoch is kept depends on the model.
+
+        >>> TrainingConfig(model="auto").settled().keep, TrainingConfig().settled().keep
+        ('last', 'best')
+        """
+        # Documents that chose an epoch would overrate it in the blend.
+        return replace(self, keep=self.keep or ("last" if self.model == "auto" else "best"))
+
     def to_json(self) -> dict[str, Any]:
         """Return the fields."""
         return asdict(self) | {"trackers": list(self.trackers)}
 
     @classmethod
     def from_json(cls, data: object) -> TrainingConfig:
-        """Return the config with these fields; what is missing came later, and has its default.
+        """Return the config with these fields; what is missing came later: it is as it was before.
 
         The preset is but a name here: what it says today changes nothing of what was kept.
         """
         if not isinstance(data, dict):
             raise ConfigError("the settings of a training must be a JSON object")
-        check_names(data, (each.name for each in fields(cls)), ConfigError)
-        chosen: dict[str, Any] = dict(data)
-        if isinstance(chosen.get("trackers"), list):
-            chosen["trackers"] = tuple(chosen["trackers"])
-        return cls(**chosen)
+        return _config_of({**_BEFORE, **data})
 
     @classmethod
     def from_toml(cls, path: str | Path) -> TrainingConfig:
@@ -162,9 +168,15 @@ def resolve(preset: str | None, given: Mapping[str, Any]) -> TrainingConfig:
         near = get_close_matches(str(preset), PRESETS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ConfigError(f"no preset {preset!r:.100}; there are {', '.join(PRESETS)}{hint}")
-    return TrainingConfig.from_json(
-        {**(PRESETS[preset] if preset else {}), **given, "preset": preset}
-    )
+    return _config_of({**(PRESETS[preset] if preset else {}), **given, "preset": preset})
+
+
+def _config_of(given: dict[str, Any]) -> TrainingConfig:
+    """Return the config with these fields, and defaults; ConfigError for one that there is not."""
+    check_names(given, (each.name for each in fields(TrainingConfig)), ConfigError)
+    if isinstance(given.get("trackers"), list):
+        given = given | {"trackers": tuple(given["trackers"])}
+    return TrainingConfig(**given)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from accelerate import Accelerator
 from laconic.show import how_many
 from laconic.training.holdout import Divided
 from laconic.training.loop import train
-from laconic.training.presets import PRESETS
 from laconic.training.settings import TrainingConfig, resolve
 from laconic.training.threads import fastest_threads, threads_are_free
 
@@ -56,9 +55,9 @@ def sized_reading(
         if getattr(config, each.name) != each.default and each.name not in ("model", "preset")
     }
     preset = "accurate" if gpu else "fast"
-    same: dict[str, Any] = {"model": "sequence", "stream": config.stream}
     # What the blend rests on must not train, whatever share the preset would hold out.
-    same |= {"holdout": config.holdout, "keep": config.keep or PRESETS["auto"]["keep"]}
+    same: dict[str, Any] = {"holdout": config.holdout, "stream": config.stream}
+    same |= {"model": "sequence", "keep": config.settled().keep}
     reading = resolve(preset, chosen | same)
     told = f"the preset {preset}"
     epochs = reading.epochs if "epochs" in chosen else enough_epochs(documents, reading.epochs)
