@@ -29,6 +29,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from laconic import Alphabet, Codec, Corpus, compress_many
+from laconic.errors import InputError
 from laconic.estimator import GrammarClassifier, GrammarRegressor
 from laconic.nn import GrammarModel
 from laconic.training import linear, turns
@@ -394,8 +395,13 @@ def test_what_are_no_classes(labels: Any, message: str) -> None:
 
 @pytest.mark.parametrize("labels", [None, [1.0], [1.0, float("nan")], [1.0, np.inf], ["a", "b"]])
 def test_what_are_no_numbers(labels: Any) -> None:
-    with pytest.raises(ValueError, match=r"y|convert|inconsistent"):
+    with pytest.raises(ValueError, match=r"y|is no number|inconsistent"):
         GrammarRegressor(**TINY).fit(["a", "b"], labels)
+
+
+def test_a_text_that_is_no_number_is_named() -> None:
+    with pytest.raises(InputError, match="document 1: 'b' is no number; GrammarClassifier pred"):
+        GrammarRegressor(**TINY).fit(["a", "b"], ["1.5", "b"])
 
 
 @pytest.mark.parametrize(

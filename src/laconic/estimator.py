@@ -356,6 +356,7 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
     def fit(self, X: DocumentSource, y: Any = None, sample_weight: Any = None) -> GrammarRegressor:
         """Train on documents and their numbers y [N]; returns self. Else as GrammarClassifier."""
         documents, y, weights = self._input(X, y, sample_weight)
+        _check_numbers(y)
         values = column_or_1d(y, dtype=np.float64, warn=True)
         assert_all_finite(values, input_name="y")
         task = Regression.of(values)
@@ -374,6 +375,17 @@ def _check_labels(y: Any) -> None:
     for row, value in enumerate(values if values.ndim == 1 else ()):
         if is_missing(value):
             raise InputError("there is no label; give it one, or leave it out", document=row)
+
+
+def _check_numbers(y: Any) -> None:
+    """Raise ValueError with the row for the first text that is no number."""
+    for row, value in enumerate(np.asarray(y, dtype=object).ravel()):
+        if isinstance(value, str | bytes):
+            try:
+                float(value)
+            except ValueError:
+                told = f"{value!r:.50} is no number; GrammarClassifier predicts classes"
+                raise InputError(told, document=row) from None
 
 
 def _names(classes: npt.NDArray[Any]) -> tuple[Class, ...]:

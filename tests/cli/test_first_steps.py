@@ -83,7 +83,7 @@ def test_rows_without_a_label_are_no_class(reviews: Path, tmp_path: Path) -> Non
     reviews.write_text(reviews.read_text().replace("cold tea and good soup 3,5", "cold tea,"))
     said = refused("train", reviews, "-o", tmp_path / "run", "--label", "stars")
     cure = "there is no label; give it one, or leave it out"
-    assert said == f"{reviews}, document 3: {cure}"
+    assert said == f"{reviews}, document 3: {cure}, as --on-error skip does"
     rows = [{"text": "good", "stars": 5}, {"text": "bad", "stars": None}]
     lines = tmp_path / "lines.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -110,10 +110,47 @@ def test_most_labels_different_is_said(
     assert "laconic: 19 classes of 24 documents: is 'id' the column of the labels?" in said
 
 
-def test_an_empty_document_has_a_cure(reviews: Path, tmp_path: Path) -> None:
-    reviews.write_text(reviews.read_text().replace("cold tea and good soup 3,5", ",5"))
-    said = refused("train", reviews, "-o", tmp_path / "run", "--label", "stars")
-    assert said.startswith(f"{reviews}, row 4: the document is empty; leave it out")
+def test_empty_documents_and_labels_have_a_cure(
+    reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, quick = tmp_path / "run", ("--model", "ngram", "--epochs", "1", "--device", "cpu")
+    whole = reviews.read_text()
+    reviews.write_text(whole.replace("cold tea and good soup 3,5", ",5"))
+    train = ("train", reviews, "-o", run, "--label", "stars")
+    cure = "leave it out, as --on-error skip does"
+    assert refused(*train) == f"{reviews}, row 4: the document is empty; {cure}"
+    laconic(*train, *quick, "--on-error", "skip")
+    told = capsys.readouterr()
+    assert f"1 document left out, the first: {reviews}, row 4: the document is empty" in told.err
+    assert "23 documents" in told.out
+    assert refused("evaluate", run, reviews) == f"{reviews}, row 4: the document is empty; {cure}"
+    reviews.write_text(whole.replace("cold tea and good soup 3,5", "cold tea and good soup 3,"))
+    missing = f"{reviews}, document 3: there is no label; give it one, or {cure}"
+    assert refused("evaluate", run, reviews) == missing
+    assert refused("train", reviews, "-o", tmp_path / "no", "--label", "stars") == missing
+    laconic("evaluate", run, reviews, "--on-error", "skip", "--json")
+    told = capsys.readouterr()
+    assert told.err == "laconic: 1 document without a label left out\n"
+    assert json.loads(told.out)["documents"] == 23
+
+
+def test_a_corpus_that_was_compressed_otherwise_has_a_cure(
+    reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, other = tmp_path / "run", tmp_path / "other.parquet"
+    quick = ("--model", "ngram", "--epochs", "1", "--device", "cpu")
+    laconic("train", reviews, "-o", run, "--label", "stars", *quick)
+    laconic("compress", reviews, "-o", other, "--text", "text", "--label", "stars")
+    said = refused("evaluate", run, other)
+    assert said.startswith(f"{other}: the corpus has no rulebook, the model was trained with the")
+    assert said.endswith("or compress them in that way (--rulebook RUN/rulebook.json)")
+    laconic(
+        *("compress", reviews, "-o", other, "--text", "text", "--label", "stars", "--force"),
+        *("--rulebook", run / "rulebook.json"),
+    )
+    capsys.readouterr()
+    laconic("evaluate", run, other, "--json")
+    assert json.loads(capsys.readouterr().out)["documents"] == 24
 
 
 def test_numbers_and_texts_in_one_column_have_a_cure(tmp_path: Path) -> None:

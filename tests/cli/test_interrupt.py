@@ -104,3 +104,28 @@ def test_full_disks(tmp_path: Path) -> None:
         assert found == ["in.txt", *kept, "whole.parquet"]
     laconic("-m", "laconic", *words, "out.parquet", "--resume", folder=tmp_path)
     assert (tmp_path / "out.parquet").read_bytes() == whole.read_bytes()
+
+
+# Automatic training has its checkpoints where it reads.
+READING = """
+import time
+import laconic.training.auto as auto
+from laconic import cli
+
+def train(*_, **__):
+    print("ready", flush=True)
+    time.sleep(9)
+
+auto.train = train
+cli.main()
+"""
+
+
+def test_while_a_model_reads(tmp_path: Path) -> None:
+    rows = [f"{'good' if k % 3 else 'bad'} soup {k},{min(k % 3, 1)}" for k in range(300)]
+    (tmp_path / "soups.csv").write_text("\n".join(["text,label", *rows, ""]))
+    words = ["train", "soups.csv", "-o", "run", "--epochs", "1", "--device", "cpu", "--json"]
+    said = stop(["-c", READING, *words], signal.SIGINT, tmp_path)
+    assert said == "laconic: run keeps what is done: go on with --resume\nlaconic: stopped\n"
+    told = laconic("-m", "laconic", "predict", "run", "soups.csv", folder=tmp_path, status=1)
+    assert told.startswith("laconic: run has no model yet: training was stopped before; go on with")

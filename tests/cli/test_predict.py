@@ -12,7 +12,7 @@ import pytest
 from laconic import Corpus
 from laconic.cli import app
 
-TOLD = "laconic: 2 documents without a letter, the first in row 1: what is predicted there is a"
+TOLD = "laconic: 2 documents without a letter, the first in row 1 (from 0): what is predicted"
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,23 @@ def test_empty_documents_are_told(
         app(words, exit_on_error=False, result_action="return_value")
         assert (TOLD in capsys.readouterr().err) == told
         assert out.exists()
+
+
+def test_a_column_without_a_name_comes_along(run: Path, tmp_path: Path) -> None:
+    """As pandas writes an index."""
+    file, out = tmp_path / "indexed.csv", tmp_path / "out.csv"
+    file.write_text(",text,label\n7,abab,5\n8,baba,6\n")
+    words = ["predict", str(run), str(file), "-o", str(out), "--device", "cpu"]
+    app(words, exit_on_error=False, result_action="return_value")
+    header, first, second = out.read_text().splitlines()
+    assert header == "row,prediction,p(5),p(6),,label"
+    assert [line.split(",")[-2:] for line in (first, second)] == [["7", "5"], ["8", "6"]]
+
+
+def test_no_documents_give_a_header(run: Path) -> None:
+    words = [sys.executable, "-m", "laconic", "predict", str(run), "-", "--format", "lines"]
+    done = subprocess.run([*words, "--device", "cpu"], input="", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "row,prediction,p(5),p(6)\n"), done.stderr
 
 
 def test_every_command_takes_a_delimited_file(

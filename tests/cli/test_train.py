@@ -136,7 +136,7 @@ def test_corpora_of_another_codec_or_alphabet(
     path = tmp_path / "other.parquet"
     Corpus.from_documents(["in the beginning"], ["law"], **way).write(path)
     (what,) = way
-    told = f"the corpus has the {what} .*, the model was trained with .*; compress the documents in"
+    told = f"the corpus has the {what} .*, the model was trained with .*; give the documents as"
     with pytest.raises(InputError, match=told):
         laconic(command, folder / "run", path)
 

@@ -83,6 +83,11 @@ def test_numbers_and_their_texts_are_the_same_class() -> None:
     assert Classification.of([1, 5, 3]).numbers(["5", 3, "1"]).tolist() == [2, 1, 0]
     assert Classification.of(["1", "5"]).numbers([5, "1"]).tolist() == [1, 0]
     assert Classification.of([5, "5"]).numbers(["5", 5]).tolist() == [1, 0]
+    assert Classification.of(["1.0", "5.0"]).numbers([5, "1", "5.00"]).tolist() == [1, 0, 1]
+    assert Classification.of([1, 5]).numbers(["5.0", "1.0"]).tolist() == [1, 0]
+    assert Classification.of(["5", "5.0"]).numbers(["5.0", "5"]).tolist() == [1, 0]
+    with pytest.raises(LabelError, match=r"it is of class '5\.05'"):
+        Classification.of([5, 7]).numbers(["5.05"])
     assert Multilabel.of([[1, 5], [5]]).numbers([["5"], [1]]).tolist() == [[0, 1], [1, 0]]
     with pytest.raises(LabelError, match="class '05', unseen in training"):
         Classification.of([1, 5]).numbers(["05"])

@@ -8,8 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from laconic.cli.flags import Device, InputPaths, Json, Label, MaybeOut, Reading, RunFolder
-from laconic.cli.inputs import ReadingFlags, labelled_corpus
+from laconic.cli.flags import (
+    Device,
+    InputPaths,
+    Json,
+    Label,
+    MaybeOut,
+    OnError,
+    Reading,
+    RunFolder,
+)
+from laconic.cli.inputs import ReadingFlags, check_classes, labelled_corpus
 from laconic.errors import InputError, visible
 from laconic.files import check_output, write_json
 from laconic.show import how_many
@@ -27,6 +36,7 @@ def evaluate(
     reading: Reading = None,
     label: Label = None,
     batch_size: int | None = None,
+    on_error: OnError = "stop",
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -51,7 +61,7 @@ def evaluate(
     """
     if out is not None:
         check_output(out, force=True, makes_folders=True)
-    figures, metrics = _figures(run, inputs, reading, label, batch_size, device)
+    figures, metrics = _figures(run, inputs, reading, label, batch_size, on_error, device)
     if out is not None:
         write_json(out, figures)
     if as_json:
@@ -66,6 +76,7 @@ def _figures(
     reading: ReadingFlags | None,
     label: str | None,
     batch_size: int | None,
+    on_error: OnError,
     device: str,
 ) -> tuple[dict[str, Any], Sequence[Metric]]:
     from laconic.training.accelerator import accelerator_for
@@ -75,7 +86,7 @@ def _figures(
     from laconic.training.validation import forward_pass
 
     run, path = Run.open(folder), ", ".join(inputs)
-    corpus = labelled_corpus(inputs, reading, label, run)
+    corpus = labelled_corpus(inputs, reading, label, run, on_error)
     config = replace(run.config, device=device, trackers=(), stream=None)
     if batch_size is not None:
         config = replace(config, batch_size=batch_size)
@@ -83,6 +94,8 @@ def _figures(
         raise InputError(f"{path} has no documents")
     try:
         corpus.check_like(run.codec, run.alphabet, run.rulebook)
+        if run.task.single and "" not in run.task.classes:
+            check_classes(corpus.labels, path)
         buffer = with_stream(config, [corpus]).buffer_bytes
         dataset, task = labelled_dataset(corpus, run.task, run.task.name, buffer)
     except InputError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
@@ -24,6 +24,11 @@ Json: TypeAlias = Annotated[
 ]
 Device: TypeAlias = Annotated[
     str, Parameter(help="cpu, cuda, cuda:1, …; auto is a GPU if there is one.")
+]
+
+OnError: TypeAlias = Annotated[
+    Literal["stop", "skip"],
+    Parameter(help="skip: leave out documents that are empty or without a label, and say so."),
 ]
 
 CorpusPath: TypeAlias = Annotated[Path, Parameter(help="A Parquet file, or a folder of shards.")]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
 from laconic.errors import InputError
 from laconic.formats.registry import FormatName
+from laconic.show import how_many
 
 if TYPE_CHECKING:
     from laconic.corpus import Corpus
     from laconic.corpus.inputs import Inputs
-    from laconic.formats import ReadOptions
+    from laconic.formats import ReadError, ReadOptions
     from laconic.training.run import Run
 
 _PART_BYTES = 1 << 20  # of text that are read at a time
@@ -117,11 +118,13 @@ def labelled_corpus(
     reading: ReadingFlags | None,
     label: str | None,
     like: Run | Corpus | None = None,
+    on_error: Literal["stop", "skip"] = "stop",
 ) -> Corpus:
     """Return the corpus that was given, or one in memory of raw files, whose labels are a column.
 
     It is compressed as `like` was, or else under a rulebook of its own. The column is by default
-    that of `like`, or "label".
+    that of `like`, or "label". With `on_error` "skip", documents that cannot be read, or have no
+    label, are left out, which is said.
     """
     from laconic.codecs import Codec
     from laconic.corpus import Corpus
@@ -136,18 +139,44 @@ def labelled_corpus(
     options = flags.options(names)
     named = label or names.get("label")
     wanted = label if options.label_from_path is not None else named or "label"
-    options = replace(options, usual_text=names.get("text"), label=column(wanted))
+    options = replace(
+        options, usual_text=names.get("text"), label=column(wanted), on_error=on_error
+    )
     opened = corpus_inputs.open_inputs(inputs, options)
     tell_reading(opened, flags)
     if opened.corpus is not None or opened.documents is None:
         corpus = cast(Corpus, opened.corpus)
-        if label is None and (corpus.about.label or named not in corpus.columns):
-            return corpus
-        return corpus.labelled_by(cast(str, named))
+        if label is not None or (named in corpus.columns and not corpus.about.label):
+            corpus = corpus.labelled_by(cast(str, named))
+        return _with_labels(corpus) if on_error == "skip" else corpus
+    left_out: list[ReadError] = []
+    given: dict[str, Any] = {"left_out": left_out.append} if on_error == "skip" else {}
     if like is not None:
-        return Corpus.from_raw(opened.documents, like.codec, like.alphabet, like.rulebook)
-    book = Rulebook.learn(opened.texts())
-    return Corpus.from_raw(opened.documents, Codec(), rulebook=book or None)
+        given |= {"codec": like.codec, "alphabet": like.alphabet, "rulebook": like.rulebook}
+    else:
+        given |= {"codec": Codec(), "rulebook": Rulebook.learn(filter(len, opened.texts())) or None}
+    corpus = Corpus.from_raw(opened.documents, **given)
+    if left_out:
+        count = how_many(len(left_out), "document")
+        print(f"laconic: {count} left out, the first: {left_out[0]}", file=sys.stderr)
+    return _with_labels(corpus) if on_error == "skip" else corpus
+
+
+def _with_labels(corpus: Corpus) -> Corpus:
+    """Return the corpus of those documents that have a label; says how many have none."""
+    kept = [label is not None and label != "" for label in corpus.labels]
+    if all(kept):
+        return corpus
+    count = how_many(kept.count(False), "document")
+    print(f"laconic: {count} without a label left out", file=sys.stderr)
+    return corpus[kept]
+
+
+def check_classes(labels: Sequence[Any], file: str) -> None:
+    """Raise InputError for a field of a CSV in which there is nothing: that is no class."""
+    if "" in labels:
+        reason = "there is no label; give it one, or leave it out, as --on-error skip does"
+        raise InputError(reason, file=file, document=labels.index(""))
 
 
 def column(name: str | None) -> str | int | None:

@@ -33,14 +33,17 @@ def full_disk(error: BaseException) -> bool:
 
 
 @contextmanager
-def resumable(kept: Path) -> Iterator[None]:
-    """Say how to go on when a signal, a full disk or a store stops the work, if any is `kept`."""
+def resumable(kept: Path, sign: str = "") -> Iterator[None]:
+    """Say how to go on when a signal, a full disk or a store stops the work, if any is `kept`.
+
+    It is if the folder is there, with the file `sign` in it.
+    """
     try:
         yield
     except BaseException as error:
         fails = full_disk(error) or isinstance(error, StoreError)
         stops = fails or stopped() or isinstance(error, KeyboardInterrupt)
-        if stops and kept.exists():
+        if stops and (kept / sign if sign else kept).exists():
             print(f"laconic: {kept} keeps what is done: go on with --resume", file=sys.stderr)
         raise
 

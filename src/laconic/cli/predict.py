@@ -102,11 +102,11 @@ def _predict_all(
     empty: dict[str, int] = {}
     with InputProgress(opened) as progress:
         tables = progress.watch(_predicted(predictor, opened, nested, tally, empty))
+        columns = list(_names(predictor, opened))
         if path is None:
-            _print(tables, as_json)
+            _print(tables, columns, as_json)
             _tell_empty(empty)
             return
-        columns = list(_names(predictor, opened))
         count = write(tables, {"format": "csv", "columns": columns, "text": "row"}, path, force)
     _report(path, count, time.perf_counter() - started, tally, predictor, as_json)
     _tell_empty(empty)
@@ -115,7 +115,7 @@ def _predict_all(
 def _tell_empty(empty: dict[str, int]) -> None:
     if empty:
         count = how_many(empty["count"], "document")
-        what = f"{count} without a letter, the first in row {empty['first']}"
+        what = f"{count} without a letter, the first in row {empty['first']} (from 0)"
         print(f"laconic: {what}: what is predicted there is a guess", file=sys.stderr)
 
 
@@ -138,13 +138,13 @@ def _checked_out(out: str, force: bool) -> Place:
     return path
 
 
-def _names(predictor: Predictor, opened: Inputs) -> dict[str, str]:
-    """Return the output's columns, and the input's that each is: "" for our own.
+def _names(predictor: Predictor, opened: Inputs) -> dict[str, str | None]:
+    """Return the output's columns, and the input's that each is: None for our own.
 
     A column of the user's that has a name of ours comes along under another.
     """
     own = ["row", "prediction", *(f"p({each})" for each in predictor.task.classes)]
-    names = dict.fromkeys(own, "")
+    names: dict[str, str | None] = dict.fromkeys(own)
     for column in opened.columns:
         name = column
         while name in names or (name != column and name in opened.columns):
@@ -190,7 +190,7 @@ def _table(
     predictor: Predictor,
     outputs: Any,
     part: InputPart,
-    names: dict[str, str],
+    names: dict[str, str | None],
     first: int,
     nested: bool,
     tally: Counter[str],
@@ -204,7 +204,7 @@ def _table(
     if task.classes:
         tally.update(map(str, predictions if task.single else chain(*predictions)))
         columns += map(pa.array, task.probabilities(outputs).round(_DIGITS).T)
-    columns += [part.columns.column(theirs) for theirs in names.values() if theirs]
+    columns += [part.columns.column(name) for name in names.values() if name is not None]
     return pa.table(columns, names=list(names))
 
 
@@ -225,24 +225,24 @@ def _column(task: Task, predictions: list[Any], nested: bool) -> pa.Array:
     return pa.array(predictions, kind if task.single else pa.list_(kind))
 
 
-def _print(tables: Iterator[pa.Table], as_json: bool) -> None:
+def _print(tables: Iterator[pa.Table], columns: list[str], as_json: bool) -> None:
     import csv
 
     def say(text: str) -> int:  # a program reads what is piped as it is
         return sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
     writer = csv.writer(SimpleNamespace(write=say), lineterminator="\n")
-    count = 0
+    header = [] if as_json else [columns]
     for table in tables:
         rows = table.to_pylist()
         if as_json:
             for row in rows:
                 say(json.dumps(row, ensure_ascii=False, default=_shown) + "\n")
         else:
-            if not count:
-                writer.writerow(table.column_names)
+            writer.writerows(header)
             writer.writerows([_shown(value) for value in row.values()] for row in rows)
-        count += len(rows)
+            header = []
+    writer.writerows(header)  # of no documents, too
 
 
 def _shown(value: Any) -> Any:

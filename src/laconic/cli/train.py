@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from laconic.cli.flags import InputPaths, Json, Label, Out, Reading, Switch
-from laconic.cli.inputs import labelled_corpus
+from laconic.cli.flags import InputPaths, Json, Label, OnError, Out, Reading, Switch
+from laconic.cli.inputs import check_classes, labelled_corpus
 from laconic.cli.interrupt import resumable
 from laconic.cli.progress import Bar
 from laconic.errors import InputError
@@ -75,6 +75,7 @@ def train(
     valid: str | None = None,
     group: str | None = None,
     config: Path | None = None,
+    on_error: OnError = "stop",
     resume: Switch = False,
     settings: Annotated[Flags | None, Parameter(name="*")] = None,
     as_json: Json = False,
@@ -117,15 +118,15 @@ def train(
             f"{out} holds a run; go on with --resume if it was interrupted, or choose another "
             "folder"
         )
-    with resumable(out / "checkpoints"):
+    with resumable(out, "config.json"):
         given = read_toml(config) if config else {}
         chosen = vars(settings) if settings is not None else {}
         given |= {name: value for name, value in chosen.items() if value is not None}
         if not given.keys() & {"preset", "model"}:
             given["preset"] = "auto"
         settled = resolve(given.get("preset"), given)  # what is wrong there is told at once
-        data = labelled_corpus(inputs, reading, label)
-        validation = labelled_corpus([valid], reading, label, data) if valid else None
+        data = labelled_corpus(inputs, reading, label, on_error=on_error)
+        validation = labelled_corpus([valid], reading, label, data, on_error) if valid else None
         groups = None if group is None else _groups(data, group)
         from laconic.training.auto import learn
         from laconic.training.run import Run
@@ -159,8 +160,15 @@ def train(
 
 
 def _suffix(name: str) -> str:
-    """Return how other files like these may end: a folder's are in folders."""
-    return "/" if Path(name).is_dir() else "".join(Path(name).suffixes[-2:]) or ".csv"
+    """Return how other files like these may end: a folder's are in folders.
+
+    >>> _suffix("reviews.train.csv"), _suffix("reviews.csv.gz"), _suffix("https://a.org/b")
+    ('.csv', '.csv.gz', '.csv')
+    """
+    from laconic.formats.compression import split_suffix
+
+    suffixes = Path(name).suffixes[-2 if split_suffix(name)[1] else -1 :]
+    return "/" if Path(name).is_dir() else "".join(suffixes) or ".csv"
 
 
 def _task(inputs: list[str], data: Corpus, name: str) -> Task:
@@ -172,9 +180,8 @@ def _task(inputs: list[str], data: Corpus, name: str) -> Task:
         task = task_of(labels, name)
     except InputError as error:
         raise error.at(file=file) from None
-    if task.single and "" in task.classes:  # a field of a CSV in which there is nothing
-        reason = "there is no label; give it one, or leave it out"
-        raise InputError(reason, file=file, document=labels.index(""))
+    if task.single:
+        check_classes(labels, file)
     classes, column = len(task.classes), data.about.label
     if task.single and classes == len(data) >= _MANY:
         raise InputError(

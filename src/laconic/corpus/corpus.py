@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -32,7 +32,7 @@ from laconic.corpus.schema import (
 from laconic.corpus.worker import CompressionJob, DocumentError, compress_table
 from laconic.errors import InputError, MissingPackageError, NoDocumentError
 from laconic.files import whole
-from laconic.formats import RawDocuments, ReadOptions, at_its_row, read_table
+from laconic.formats import RawDocuments, ReadError, ReadOptions, at_its_row, read_table
 from laconic.formats.stores import S3Path, place
 from laconic.grammar import Grammar, Grammars
 from laconic.rulebook import Rulebook
@@ -146,12 +146,16 @@ class Corpus:
         alphabet: str | Alphabet | None = None,
         rulebook: Rulebook | None = None,
         threads: int | None = None,
+        left_out: Callable[[ReadError], None] | None = None,
     ) -> Corpus:
-        """Return the corpus, in memory, of what laconic.formats reads; raises as from_table."""
+        """Return the corpus, in memory, of what laconic.formats reads; raises as from_table.
+
+        With `left_out`, which is told why, bad documents are left out instead.
+        """
         alphabet = alphabet_of(alphabet, rulebook)
         names = documents.text, documents.label, documents.layout
         about = About(codec, alphabet, *names, rulebook=rulebook)
-        job = CompressionJob(about, compressed=documents.compressed)
+        job = CompressionJob(about, "skip" if left_out else "stop", documents.compressed)
         tables = []
         for part in documents.parts():
             try:
@@ -159,6 +163,13 @@ class Corpus:
             except DocumentError as error:
                 raise at_its_row(error, part.files, part.rows) from None
             tables.append(result.table)
+            if left_out:
+                bad = [
+                    ReadError(each.reason, file=each.file, row=each.row) for each in part.rejects
+                ]
+                bad += [at_its_row(error, part.files, part.rows) for error in result.errors]
+                for each in sorted(bad, key=lambda error: error.row or 0):
+                    left_out(each)
         if not tables:
             tables = [compress_table(documents.schema.empty_table(), job).table]
         return cls.from_arrow(pa.concat_tables(tables))
@@ -389,9 +400,11 @@ class Corpus:
             ("rulebook", self.rulebook, rulebook),
         ):
             if ours != theirs:
+                told = [f"the {what} {each!r}" if each else f"no {what}" for each in (ours, theirs)]
+                how = " (--rulebook RUN/rulebook.json)" if rulebook and theirs is rulebook else ""
                 raise InputError(
-                    f"the corpus has the {what} {ours!r}, the model was trained with {theirs!r}; "
-                    "compress the documents in that way or, to predict, give them as text"
+                    f"the corpus has {told[0]}, the model was trained with {told[1]}; give the "
+                    f"documents as text, or compress them in that way{how}"
                 )
 
     def write(self, path: str | os.PathLike[str], level: int = 3, compact: bool = False) -> None:

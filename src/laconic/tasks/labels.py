@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ from laconic.errors import InputError
 
 Class: TypeAlias = str | int | bool
 _SHOWN = 10
+_WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
 
 
 class LabelError(InputError):
@@ -58,22 +60,27 @@ def ordered(found: Iterable[Class]) -> tuple[Class, ...]:
 def finder(classes: Sequence[Class]) -> Callable[[Class, int], int]:
     """Return a function of a class and its document: its place; LabelError if it is unknown.
 
-    A CSV has only texts, other files have numbers: 5 and "5" are the same, unless both are classes.
+    A CSV has only texts, other files have numbers, and pandas writes 5.0 where a label is missing:
+    5, "5" and "5.0" are the same, unless they are different classes.
     """
     places = {each: place for place, each in enumerate(classes)}
-    spelled = {str(each): place for each, place in places.items()}
+    spelled = {_spelled(each): place for each, place in places.items()}
 
     def find(value: Class, document: int) -> int:
         if value in places:
             return places[value]
-        if str(value) in spelled:
-            return spelled[str(value)]
+        if _spelled(value) in spelled:
+            return spelled[_spelled(value)]
         more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
         known = ", ".join(repr(each) for each in classes[:_SHOWN]) + more
         reason = f"it is of class {value!r:.100}, unseen in training; known are {known}"
         raise LabelError(reason, document=document)
 
     return find
+
+
+def _spelled(value: Class) -> str:
+    return _WHOLE.sub(r"\1", str(value))
 
 
 def _class(value: object, row: int) -> Class:

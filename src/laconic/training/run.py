@@ -155,7 +155,10 @@ class Run:
         """Return the model of the epoch that is kept, ready to predict."""
         folder = self.folder / "model"
         if not (folder / "model.safetensors").is_file():
-            raise RunError(f"{self.folder} has no model yet: no epoch is done; use train --resume")
+            raise RunError(
+                f"{self.folder} has no model yet: training was stopped before; go on with "
+                "laconic train … --resume"
+            )
         model = GrammarModel.from_pretrained(folder, device=device)
         if model.config.outputs != self.task.outputs:
             told = f"labels for {self.task.outputs} outputs, the model has {model.config.outputs}"
