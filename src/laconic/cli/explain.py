@@ -200,17 +200,27 @@ def _print_document(found: Explanation) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from laconic.report.explanation_page import said_by, shade
+    from laconic.report.explanation_page import AT_PROMPT, GAP, excerpt, said_by, shade
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(visible(f"prediction: {found.prediction}")))
     for name, probability in (found.probabilities or {}).items():
         console.print(Text(visible(f"  {probability:6.1%}  {name}")))
     what = "a higher value" if found.target is None else repr(found.target)
-    console.print(Text(f"blue speaks for {what}, red against it{said_by(found)}"))
+    coloured = console.color_system is not None and not console.no_color
+    told = f"blue speaks for {what}, red against it"
+    if not coloured:
+        told = f"scores above 0 speak for {what}, below 0 against it"
+    console.print(Text(told + said_by(found)))
+    words, part = excerpt(found.spans, AT_PROMPT)
+    if part:
+        console.print(Text(part))
     strongest = max((abs(word.score) for word in found.spans), default=0.0)
     text = Text()
-    for word in found.spans:
+    for word in words:
+        if word is None:
+            text.append(GAP)
+            continue
         red, green, blue = shade(word.score, strongest)
         text.append(visible(word.text), style=f"black on rgb({red},{green},{blue})")
     console.print(text)

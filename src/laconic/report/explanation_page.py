@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from laconic.errors import visible
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 _CODE, _SIGNS = frozenset("{}()[];=<>+*/\\|&^%$#@_`~"), 0.05  # prose has hardly any of them
 _FOR, _AGAINST = (67, 147, 195), (214, 96, 77)  # told apart by nearly every eye
+# Letters of a document that are shown: two or three screens, and a page of about 4 MB, as each word
+# has its colour; browsers take far longer over more.
+AT_PROMPT, ON_PAGE = 4000, 100_000
+GAP = "\n…\n"  # in the place of what is left out
+_PLACES = 20  # about so many of those that decided have room, with what stands around each
 
 
 def shade(score: float, strongest: float) -> tuple[int, int, int]:
@@ -115,6 +122,7 @@ def explained(found: Explanation, most: int) -> Html:
         f"{found.value:.4g} here, {found.base:.4g} for a document that says nothing{sums}. "
         "Lists have the sum over a word's occurrences."
     )
+    words, part = excerpt(found.spans, ON_PAGE)
     lists = [_phrases("Strongest words", found.words()[:most], "score")]
     if found.ngrams:
         # What is counted is told apart from symbols: its scores are exact, and overlap.
@@ -122,7 +130,12 @@ def explained(found: Explanation, most: int) -> Html:
     return joined(
         element("h2", visible(f"What spoke for {what}")),
         element("p", "against", element("i"), "for", class_="scale"),
-        element("div", *(_span(word, strongest) for word in found.spans), class_=_look(found)),
+        element("p", f"{part}.", class_="note") if part else Html(),
+        element(
+            "div",
+            *(_span(word, strongest) if word else GAP for word in words),
+            class_=_look(found),
+        ),
         element("p", visible(told), class_="note"),
         element("div", *(element("div", each) for each in lists), class_="pair"),
     )
@@ -160,6 +173,38 @@ def spelled(prediction: Any) -> str:
     if isinstance(prediction, list):
         return ", ".join(map(str, prediction)) or "no label"
     return f"{prediction:.6g}" if isinstance(prediction, float) else str(prediction)
+
+
+def excerpt(words: Sequence[Word], most: int) -> tuple[list[Word | None], str]:
+    """Return the words to show, at most so many letters, and a sentence if these are not all.
+
+    They stand around those that decided most, in order, with a None wherever some are left out.
+    """
+    starts = list(accumulate((len(word.text) for word in words), initial=0))
+    if starts[-1] <= most:
+        return list(words), ""
+    around, left = most // (2 * _PLACES), most
+    kept: set[int] = set()
+    # Of equal ones the first come first: the beginning is shown if nothing decides.
+    for k in sorted(range(len(words)), key=lambda k: -abs(words[k].score)):
+        if k in kept:
+            continue
+        first = bisect_left(starts, starts[k] - around)
+        end = bisect_right(starts, starts[k + 1] + around) - 1
+        more = set(range(first, end)) - kept
+        left -= sum(len(words[each].text) for each in more)
+        if left < 0:
+            break
+        kept |= more
+    shown: list[Word | None] = []
+    for k, word in enumerate(words):
+        if k in kept:
+            shown.append(word)
+        elif not shown or shown[-1] is not None:
+            shown.append(None)
+    letters = sum(len(words[k].text) for k in kept)
+    told = f"{letters:,} of {starts[-1]:,} letters are shown, around the places that decided most"
+    return shown, f"{told}; the lists are of the whole document"
 
 
 def _look(found: Explanation) -> str:
