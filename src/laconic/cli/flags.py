@@ -28,7 +28,7 @@ Device: TypeAlias = Annotated[
 
 OnError: TypeAlias = Annotated[
     Literal["stop", "skip"],
-    Parameter(help="skip: leave out documents that are empty or without a label, and say so."),
+    Parameter(help="skip: leave out rows that are bad, empty or without a label, and say so."),
 ]
 
 CorpusPath: TypeAlias = Annotated[Path, Parameter(help="A Parquet file, or a folder of shards.")]
