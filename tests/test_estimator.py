@@ -29,9 +29,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from laconic import Alphabet, Codec, Corpus, compress_many
-from laconic.errors import InputError
 from laconic.estimator import GrammarClassifier, GrammarRegressor
 from laconic.nn import GrammarModel
+from laconic.tasks import LabelError
 from laconic.training import linear, turns
 from laconic.training.settings import TrainingConfig
 
@@ -395,13 +395,21 @@ def test_what_are_no_classes(labels: Any, message: str) -> None:
 
 @pytest.mark.parametrize("labels", [None, [1.0], [1.0, float("nan")], [1.0, np.inf], ["a", "b"]])
 def test_what_are_no_numbers(labels: Any) -> None:
-    with pytest.raises(ValueError, match=r"y|is no number|inconsistent"):
+    with pytest.raises(ValueError, match=r"y|should be a number|inconsistent"):
         GrammarRegressor(**TINY).fit(["a", "b"], labels)
 
 
 def test_a_text_that_is_no_number_is_named() -> None:
-    with pytest.raises(InputError, match="document 1: 'b' is no number; GrammarClassifier pred"):
+    said = "document 1: the label is 'b', but should be a number; a classifier takes texts"
+    with pytest.raises(LabelError, match=said):
         GrammarRegressor(**TINY).fit(["a", "b"], ["1.5", "b"])
+    with pytest.raises(LabelError, match="document 1: there is no label"):
+        GrammarRegressor(**TINY).fit(["a", "b"], ["1.5", None])
+
+
+def test_texts_of_numbers_are_numbers() -> None:
+    wanted = GrammarRegressor(**TINY).fit(["a", "b"], [1.5, 2.5])
+    assert same_model(wanted, GrammarRegressor(**TINY).fit(["a", "b"], ["1.5", "2.5"]))
 
 
 @pytest.mark.parametrize(

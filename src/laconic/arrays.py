@@ -12,6 +12,7 @@ from laconic.errors import GrammarError, NoDocumentError
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
+_MISSING = ("nan", "<NA>", "NaT")  # how NumPy's and pandas' missing values spell themselves
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 
@@ -64,6 +65,11 @@ def by_group(starts: Int64s, rows: Int64s) -> Iterator[tuple[int, Int64s, Int64s
 def is_integer(value: object) -> bool:
     """Return whether a value is an integer, Python's or NumPy's; True and False are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value is None, NaN, or what pandas has for them."""
+    return value is None or (not isinstance(value, str | bytes | int) and str(value) in _MISSING)
 
 
 def alphabet_size_of(alphabet_size: object) -> int:

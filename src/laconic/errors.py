@@ -65,6 +65,10 @@ class LaconicError(Exception):
         return partial(type(self), self.reason, **self.place), ()
 
 
+NO_LABEL = "there is no label; give it one, or leave it out"
+"""What is wrong with a row of a file, a document of a corpus or a value of an array without one."""
+
+
 class InputError(LaconicError, ValueError):
     """A value, a document or a file that cannot be what it is."""
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
@@ -35,7 +36,7 @@ from laconic.arrays import is_integer
 from laconic.batching import GrammarDataset
 from laconic.codecs import Codec, CodecName, as_codec, compress_many
 from laconic.corpus import Corpus
-from laconic.corpus.documents import DocumentSource, documents_of, is_missing
+from laconic.corpus.documents import DocumentSource, documents_of
 from laconic.grammar import Grammars
 from laconic.inference.explanation import Explanation, explain
 from laconic.inference.predictor import Predictor
@@ -43,7 +44,7 @@ from laconic.inference.top_words import TopWords, top_words
 from laconic.nn import GrammarModel, ModelConfig
 from laconic.nn.config import check_names
 from laconic.rulebook import Rulebook
-from laconic.tasks import Class, Classification, Metric, Multilabel, Regression, Task
+from laconic.tasks import Class, Classification, Metric, Multilabel, Regression, Task, labels
 from laconic.training.auto import learn
 from laconic.training.progress import Progress
 from laconic.training.settings import TrainingConfig, TrainingSettings, resolve
@@ -356,8 +357,10 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
     def fit(self, X: DocumentSource, y: Any = None, sample_weight: Any = None) -> GrammarRegressor:
         """Train on documents and their numbers y [N]; returns self. Else as GrammarClassifier."""
         documents, y, weights = self._input(X, y, sample_weight)
-        _check_numbers(y)
-        values = column_or_1d(y, dtype=np.float64, warn=True)
+        values = column_or_1d(y, warn=True)
+        if values.dtype.kind not in "biuf":
+            values = labels.numbers(values)
+        values = values.astype(np.float64)
         assert_all_finite(values, input_name="y")
         task = Regression.of(values)
         self._fit(documents, task, task.numbers(values), weights)
@@ -370,22 +373,10 @@ class GrammarRegressor(RegressorMixin, _GrammarEstimator):  # type: ignore[misc]
 
 
 def _check_labels(y: Any) -> None:
-    """Raise ValueError with the row for a missing label, before NumPy makes a text of it."""
-    values = np.zeros(0) if hasattr(y, "toarray") else np.asarray(y, dtype=object)
-    for row, value in enumerate(values if values.ndim == 1 else ()):
-        if is_missing(value):
-            raise InputError("there is no label; give it one, or leave it out", document=row)
-
-
-def _check_numbers(y: Any) -> None:
-    """Raise ValueError with the row for the first text that is no number."""
-    for row, value in enumerate(np.asarray(y, dtype=object).ravel()):
-        if isinstance(value, str | bytes):
-            try:
-                float(value)
-            except ValueError:
-                told = f"{value!r:.50} is no number; GrammarClassifier predicts classes"
-                raise InputError(told, document=row) from None
+    """Raise LabelError with the row for a missing label, before NumPy makes a text of it."""
+    values = y if isinstance(y, np.ndarray) or hasattr(y, "toarray") else np.asarray(y, object)
+    if values.ndim == 1 and values.dtype.kind in "fO":
+        deque(labels.plain(values), maxlen=0)
 
 
 def _names(classes: npt.NDArray[Any]) -> tuple[Class, ...]:

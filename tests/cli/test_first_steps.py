@@ -82,13 +82,13 @@ def test_settings_that_beginners_want_come_first(capsys: pytest.CaptureFixture[s
 def test_rows_without_a_label_are_no_class(reviews: Path, tmp_path: Path) -> None:
     reviews.write_text(reviews.read_text().replace("cold tea and good soup 3,5", "cold tea,"))
     said = refused("train", reviews, "-o", tmp_path / "run", "--label", "stars")
-    cure = "there is no label; give it one, or leave it out"
-    assert said == f"{reviews}, document 3: {cure}, as --on-error skip does"
+    cure = "there is no label; give it one, or leave it out, as --on-error skip does"
+    assert said == f"{reviews}, row 4: {cure}"
     rows = [{"text": "good", "stars": 5}, {"text": "bad", "stars": None}]
     lines = tmp_path / "lines.jsonl"
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = refused("train", lines, "-o", tmp_path / "run", "--label", "stars")
-    assert said == f"{lines}, document 1: {cure}"
+    assert said == f"{lines}, row 2: {cure}"
 
 
 def test_labels_that_are_all_different_are_no_classes(reviews: Path, tmp_path: Path) -> None:
@@ -123,14 +123,17 @@ def test_empty_documents_and_labels_have_a_cure(
     told = capsys.readouterr()
     assert f"1 document left out, the first: {reviews}, row 4: the document is empty" in told.err
     assert "23 documents" in told.out
-    assert refused("evaluate", run, reviews) == f"{reviews}, row 4: the document is empty; {cure}"
+    stop = ("--on-error", "stop")
+    said = refused("evaluate", run, reviews, *stop)
+    assert said == f"{reviews}, row 4: the document is empty; {cure}"
     reviews.write_text(whole.replace("cold tea and good soup 3,5", "cold tea and good soup 3,"))
-    missing = f"{reviews}, document 3: there is no label; give it one, or {cure}"
-    assert refused("evaluate", run, reviews) == missing
+    missing = f"{reviews}, row 4: there is no label; give it one, or {cure}"
+    assert refused("evaluate", run, reviews, *stop) == missing
     assert refused("train", reviews, "-o", tmp_path / "no", "--label", "stars") == missing
     laconic("evaluate", run, reviews, "--on-error", "skip", "--json")
     told = capsys.readouterr()
-    assert told.err == "laconic: 1 document without a label left out\n"
+    first = f"{reviews}, row 4: there is no label"
+    assert told.err == f"laconic: 1 document left out, the first: {first}\n"
     assert json.loads(told.out)["documents"] == 23
 
 
@@ -143,7 +146,7 @@ def test_a_corpus_that_was_compressed_otherwise_has_a_cure(
     laconic("compress", reviews, "-o", other, "--text", "text", "--label", "stars")
     said = refused("evaluate", run, other)
     assert said.startswith(f"{other}: the corpus has no rulebook, the model was trained with the")
-    assert said.endswith("or compress them in that way (--rulebook RUN/rulebook.json)")
+    assert said.endswith("or compress them in that way (--rulebook with the run's rulebook.json)")
     laconic(
         *("compress", reviews, "-o", other, "--text", "text", "--label", "stars", "--force"),
         *("--rulebook", run / "rulebook.json"),

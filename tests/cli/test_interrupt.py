@@ -128,4 +128,4 @@ def test_while_a_model_reads(tmp_path: Path) -> None:
     said = stop(["-c", READING, *words], signal.SIGINT, tmp_path)
     assert said == "laconic: run keeps what is done: go on with --resume\nlaconic: stopped\n"
     told = laconic("-m", "laconic", "predict", "run", "soups.csv", folder=tmp_path, status=1)
-    assert told.startswith("laconic: run has no model yet: training was stopped before; go on with")
+    assert told.startswith("laconic: run has no model yet: training is not finished; if it")

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from strategies import CODECS, RANDOMS
 from laconic import Alphabet, Codec, compress_many
 from laconic.corpus import Corpus, parquet
 from laconic.corpus.schema import GRAMMAR_COLUMNS, About, CorpusError, table_of
+from laconic.corpus.stored import StoredGrammars
 
 NAMES = GRAMMAR_COLUMNS.names
 ABOUT = About(Codec("repair"), Alphabet.bytes(), label="label")
@@ -500,6 +502,41 @@ def test_select_refuses(nine: Corpus) -> None:
     for wrong in (3, [1.0], ["a"], [[1, 2]], None, [None]):
         with pytest.raises(TypeError, match="rows must be integers in one dimension"):
             nine.select(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_what_is_filtered_stays_in_its_files(tmp_path: Path, compact: bool) -> None:
+    texts = ["abab", "abba", "banana", "bandana", "cabbage"]
+    for name, some in {"a": texts[:3], "b": texts[3:]}.items():
+        columns = {"id": range(len(some))}
+        corpus_of(some, pa.table(columns)).write(tmp_path / f"{name}.parquet", compact=compact)
+    corpus = Corpus.open(tmp_path)
+    for mask in ([0, 1, 1, 0, 1], [0, 0, 0, 1, 0], [0] * 5, [1] * 5):
+        kept = np.array(mask, bool)
+        found = corpus.filter(kept)
+        assert [each.text() for each in found] == [texts[k] for k in np.flatnonzero(kept)]
+        assert found.to_arrow().equals(corpus.select(np.flatnonzero(kept)).to_arrow())
+        assert found.lengths.tolist() == corpus.lengths[kept].tolist()
+        stored = StoredGrammars(found, buffer=1 << 20)
+        assert stored.take(np.arange(len(found))) == corpus.grammars.take(np.flatnonzero(kept))
+    assert corpus.filter([True] * 5).filter([False] * 4 + [True])[0].text() == "cabbage"
+    assert len(corpus.filter([True] * 4 + [False]).group_starts) == 3
+    with pytest.raises(IndexError, match=r"a mask of shape \(5,\) and dtype int64 for 5 documents"):
+        corpus.filter(np.ones(5, np.int64))
+
+
+def test_an_error_of_what_is_filtered_names_the_document_in_its_file(tmp_path: Path) -> None:
+    corpus = corpus_of(["abab", "abba", "banana"])
+    table = corpus.to_arrow()
+    lengths = table.column_names.index("length")
+    wrong = table.set_column(lengths, table.schema.field(lengths), pa.array([4, 4, 7]))
+    path = tmp_path / "wrong.parquet"
+    Corpus.from_arrow(wrong).write(path)
+    some = Corpus.open(path).filter([True, False, True]).filter([False, True])
+    said = f"{path}, document 2: its length is given as 7, its grammar stands for 6"
+    with pytest.raises(CorpusError, match=re.escape(said)):
+        some.grammars  # noqa: B018
+    assert list(some.problems()) == [said]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 8, 9, 10, 1000])

@@ -137,6 +137,19 @@ def test_skips_bad_documents_and_says_so(tmp_path: Path) -> None:
     assert tally.rejected == 150
 
 
+def test_rejects_come_in_the_order_of_files(tmp_path: Path) -> None:
+    """Also those of a file of which no document remains."""
+    (tmp_path / "in").mkdir()
+    for name, lines in {"a": "one field\n", "b": ",1\nACGT,0\none field\n", "c": ",1\n"}.items():
+        (tmp_path / f"in/{name}.csv").write_text(f"text,label\n{lines}")
+    _, rejects = build(tmp_path / "in", tmp_path / "c.parquet", on_error="skip")
+    assert rejects is not None
+    told = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [(each["file"][-5], each["row"]) for each in told] == [
+        *(("a", 1), ("b", 1), ("b", 3), ("c", 1))
+    ]
+
+
 def test_nothing_left_is_an_error(tmp_path: Path) -> None:
     source = write_csv(tmp_path / "in.csv", [("", "0")] * 3)
     with pytest.raises(NoDocumentsError, match="no document to compress"):

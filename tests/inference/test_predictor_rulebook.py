@@ -50,7 +50,7 @@ def test_texts_and_grammars_under_it_are_predicted_alike(run: Path) -> None:
 def test_another_rulebook_is_refused_with_the_cure(run: Path, other: Rulebook | None) -> None:
     predictor = Predictor.from_run(run, "cpu")
     corpus = Corpus.from_documents(TEXTS, LABELS, rulebook=other)
-    with pytest.raises(InputError, match=r"rulebook .* give them as text"):
+    with pytest.raises(InputError, match=r"rulebook .* give the documents as text, or"):
         predictor.outputs(corpus)
     with pytest.raises(InputError, match="give the texts"):
         predictor.outputs(corpus.grammars)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from laconic.tasks import (
@@ -37,6 +38,8 @@ def test_what_labels_mean() -> None:
     [
         (["a", None], "auto", 1, "there is no label"),
         ([1.0, float("nan")], "auto", 1, "there is no label"),
+        (["a", np.float32("nan")], "auto", 1, "there is no label"),
+        (["a", pd.NA], "auto", 1, "there is no label"),
         ([1.0, float("inf")], "auto", 1, "the label is inf"),
         (["a", "b"], "regression", 0, "the label is 'a', but should be a number"),
         ([b"a"], "auto", 0, "a label is of type bytes"),
@@ -86,6 +89,15 @@ def test_numbers_and_their_texts_are_the_same_class() -> None:
     assert Classification.of(["1.0", "5.0"]).numbers([5, "1", "5.00"]).tolist() == [1, 0, 1]
     assert Classification.of([1, 5]).numbers(["5.0", "1.0"]).tolist() == [1, 0]
     assert Classification.of(["5", "5.0"]).numbers(["5.0", "5"]).tolist() == [1, 0]
+    # What is spelled as it is wins, and a spelling that two classes share says neither.
+    assert Classification.of(["4", "5", "5.0"]).numbers([5, "5.0", 4, "4.0"]).tolist() == [
+        1,
+        2,
+        0,
+        0,
+    ]
+    with pytest.raises(LabelError, match=r"it is of class '5\.0', unseen"):
+        Classification.of([5, "5"]).numbers(["5.0"])
     with pytest.raises(LabelError, match=r"it is of class '5\.05'"):
         Classification.of([5, 7]).numbers(["5.05"])
     assert Multilabel.of([[1, 5], [5]]).numbers([["5"], [1]]).tolist() == [[0, 1], [1, 0]]

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from laconic.alphabet import Alphabet
 from laconic.cli.flags import Force, Json, Out, Reading, Switch
-from laconic.cli.inputs import ReadingFlags, column
+from laconic.cli.inputs import ReadingFlags, column, naming_the_flag
 from laconic.cli.interrupt import resumable
 from laconic.cli.progress import InputProgress
 from laconic.codecs import Codec, CodecName, alphabet_of
@@ -159,7 +159,7 @@ def compress(
         rulebook=book,
     )
     try:
-        with resumable(work_folder(to)), InputProgress(opened) as progress:
+        with naming_the_flag(), resumable(work_folder(to)), InputProgress(opened) as progress:
             tally, rejects = build_corpus(
                 documents,
                 to,

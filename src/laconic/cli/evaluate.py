@@ -18,7 +18,7 @@ from laconic.cli.flags import (
     Reading,
     RunFolder,
 )
-from laconic.cli.inputs import ReadingFlags, check_classes, labelled_corpus
+from laconic.cli.inputs import ReadingFlags, labelled_corpus
 from laconic.errors import InputError, visible
 from laconic.files import check_output, write_json
 from laconic.show import how_many
@@ -36,7 +36,7 @@ def evaluate(
     reading: Reading = None,
     label: Label = None,
     batch_size: int | None = None,
-    on_error: OnError = "stop",
+    on_error: OnError = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -94,8 +94,6 @@ def _figures(
         raise InputError(f"{path} has no documents")
     try:
         corpus.check_like(run.codec, run.alphabet, run.rulebook)
-        if run.task.single and "" not in run.task.classes:
-            check_classes(corpus.labels, path)
         buffer = with_stream(config, [corpus]).buffer_bytes
         dataset, task = labelled_dataset(corpus, run.task, run.task.name, buffer)
     except InputError as error:

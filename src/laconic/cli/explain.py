@@ -212,9 +212,9 @@ def _print_document(found: Explanation) -> None:
     if not coloured:
         told = f"scores above 0 speak for {what}, below 0 against it"
     console.print(Text(told + said_by(found)))
-    words, part = excerpt(found.spans, AT_PROMPT)
-    if part:
-        console.print(Text(part))
+    words, left_out = excerpt(found.spans, AT_PROMPT)
+    if left_out:
+        console.print(Text(left_out))
     strongest = max((abs(word.score) for word in found.spans), default=0.0)
     text = Text()
     for word in words:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from laconic.cli.flags import Device, Force, InputPaths, Label, MaybeOut, Reading
-from laconic.cli.inputs import ReadingFlags, column, tell_reading
+from laconic.cli.flags import Device, Force, InputPaths, Label, MaybeOut, OnError, Reading
+from laconic.cli.inputs import LeftOut, ReadingFlags, column, naming_the_flag, open_inputs
 from laconic.codecs import CodecName
 from laconic.errors import InputError, needs
 from laconic.files import check_output, spare_inputs, write_text
@@ -35,6 +35,7 @@ def explore(
     port: int = 0,
     reading: Reading = None,
     label: Label = None,
+    on_error: OnError = None,
     device: Device = "auto",
     force: Force = False,
 ) -> None:
@@ -75,7 +76,7 @@ def explore(
     if len(inputs) == 1 and (Path(inputs[0]) / "config.json").is_file() and run is None:
         run = Path(inputs[0])
         inputs, label = _trained_on(run, label)
-    corpus, files = _opened(inputs, run, reading, label, codec)
+    corpus, files = _opened(inputs, run, reading, label, on_error, codec)
     from laconic.explore.library import Library
 
     library = Library(corpus, ", ".join(inputs))
@@ -118,19 +119,19 @@ def _trained_on(run: Path, label: str | None) -> tuple[list[str], str | None]:
     return paths, label or told.get("label")
 
 
+@naming_the_flag()
 def _opened(
     inputs: list[str],
     run: Path | None,
     reading: ReadingFlags | None,
     label: str | None,
+    on_error: OnError,
     codec: str | None,
 ) -> tuple[Corpus, list[str]]:
     """Return the corpus that was given, or one in memory of raw files; and which files it is of."""
     from laconic.codecs import Codec
     from laconic.corpus import Corpus
-    from laconic.corpus.inputs import open_inputs
 
-    flags = reading or ReadingFlags()
     alike: Any = None
     if run is not None:
         with needs("a run", "train"):
@@ -138,17 +139,22 @@ def _opened(
 
         alike = Run.open(run)
     before = {} if alike is None else alike.about.get("corpus", {})
-    options = replace(flags.options(before), usual_text=before.get("text"))
+    flags, left_out = reading or ReadingFlags(), LeftOut.wanted(on_error, before)
     texts = all(each.lower().endswith(".txt") for each in inputs)
-    if texts and options.format is None and options.lines == 1:
-        options = replace(options, format="files")
-    opened = open_inputs(inputs, replace(options, label=column(label)))
-    tell_reading(opened, flags)
+    if texts and flags.format is None and flags.lines == 1:
+        flags = replace(flags, format="files")
+    # One without a label can be looked at; but a run that left it out did not learn from it.
+    labelled = left_out is not None and label is not None
+    options: dict[str, Any] = {"label": column(label), "labelled": labelled}
+    opened = open_inputs(inputs, flags, before, left_out, **options)
     if opened.documents is None:
         return cast("Corpus", opened.corpus), opened.files
     how = Codec(codec) if codec else alike.codec if alike else Codec()
     book, letters = (alike.rulebook, alike.alphabet) if alike else (None, None)
-    return Corpus.from_raw(opened.documents, how, letters, book), opened.files
+    corpus = Corpus.from_raw(opened.documents, how, letters, book, left_out=left_out)
+    if left_out is not None:
+        left_out.tell(corpus, ", ".join(inputs))
+    return corpus, opened.files
 
 
 def _page(library: Library, row: int, beside: str, answers: Answers | None) -> str:

@@ -26,10 +26,11 @@ Device: TypeAlias = Annotated[
     str, Parameter(help="cpu, cuda, cuda:1, …; auto is a GPU if there is one.")
 ]
 
-OnError: TypeAlias = Annotated[
-    Literal["stop", "skip"],
-    Parameter(help="skip: leave out rows that are bad, empty or without a label, and say so."),
-]
+_ON_ERROR = (
+    "skip: leave out rows that are bad, empty or without a label, and say so; stop: they are "
+    "errors. By default as in the training of the run, if there is one, or else stop."
+)
+OnError: TypeAlias = Annotated[Literal["stop", "skip"] | None, Parameter(help=_ON_ERROR)]
 
 CorpusPath: TypeAlias = Annotated[Path, Parameter(help="A Parquet file, or a folder of shards.")]
 RunFolder: TypeAlias = Annotated[Path, Parameter(help="The folder that laconic train wrote.")]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from laconic.errors import InputError
+from laconic.cli.progress import tell
+from laconic.errors import NO_LABEL, InputError, LaconicError
 from laconic.formats.registry import FormatName
 from laconic.show import how_many
 
 if TYPE_CHECKING:
     from laconic.corpus import Corpus
     from laconic.corpus.inputs import Inputs
-    from laconic.formats import ReadError, ReadOptions
+    from laconic.formats import ReadOptions
     from laconic.training.run import Run
 
 _PART_BYTES = 1 << 20  # of text that are read at a time
@@ -84,23 +85,70 @@ class ReadingFlags:
         )
 
 
+class LeftOut:
+    """What --on-error skip leaves out, as Corpus.from_raw tells it: how many, and the first."""
+
+    def __init__(self, as_before: bool) -> None:
+        self._why = ", as in training (else --on-error stop)" if as_before else ""
+        self._count, self._first = 0, ""
+
+    @classmethod
+    def wanted(cls, on_error: str | None, before: Mapping[str, Any]) -> LeftOut | None:
+        """Return where to note that; None if it is an error, as is said, or was `before`."""
+        skips = (on_error or before.get("on_error")) == "skip"
+        return cls(as_before=on_error is None) if skips else None
+
+    def __call__(self, error: LaconicError) -> None:
+        """Note one more."""
+        if not self._count:
+            # What follows is the cure, which was applied.
+            self._first = str(InputError(error.reason.partition("; ")[0], **error.place))
+        self._count += 1
+
+    def tell(self, corpus: Corpus, file: str) -> None:
+        """Say how many there are of a file, if any; InputError if there is nothing else in it."""
+        if not self._count:
+            return
+        if not len(corpus):
+            reason = f"every document is left out, the first: {self._first}"
+            raise InputError(reason, file=file)
+        tell(f"{how_many(self._count, 'document')} left out{self._why}, the first: {self._first}")
+
+
+@contextmanager
+def naming_the_flag() -> Iterator[None]:
+    """Let errors say which flag leaves a document out, if that is their cure."""
+    try:
+        yield
+    except InputError as error:
+        if not error.reason.endswith("leave it out"):
+            raise
+        reason = f"{error.reason}, as --on-error skip does"
+        raise type(error)(reason, **error.place) from None
+
+
 def open_inputs(
-    inputs: list[str], reading: ReadingFlags | None, before: Mapping[str, Any] | None = None
+    inputs: list[str],
+    reading: ReadingFlags | None,
+    before: Mapping[str, Any] | None = None,
+    left_out: LeftOut | None = None,
+    **options: Any,
 ) -> Inputs:
     """Return the corpus, or the raw documents, that a command was given.
 
     What flags do not say is as `before`, which is what a run says of the files it learned from.
+    With `left_out`, bad rows are no errors; `options` are more of laconic.formats.ReadOptions.
     """
     from laconic.corpus import inputs as corpus_inputs
 
     flags, known = reading or ReadingFlags(), before or {}
-    options = replace(flags.options(known), usual_text=known.get("text"))
-    opened = corpus_inputs.open_inputs(inputs, options)
-    tell_reading(opened, flags)
+    options |= {"usual_text": known.get("text"), "on_error": "skip" if left_out else "stop"}
+    opened = corpus_inputs.open_inputs(inputs, replace(flags.options(known), **options))
+    _tell_reading(opened, flags)
     return opened
 
 
-def tell_reading(opened: Inputs, flags: ReadingFlags) -> None:
+def _tell_reading(opened: Inputs, flags: ReadingFlags) -> None:
     """Say what is not as in most files, and was not asked for: the files may be others."""
     layout = opened.documents.layout if opened.documents is not None else {}
     unusual = {
@@ -110,73 +158,78 @@ def tell_reading(opened: Inputs, flags: ReadingFlags) -> None:
     told = {words: flag for words, (flag, so) in unusual.items() if so}
     if told:
         words, cures = ", and ".join(told), ", ".join(told.values())
-        print(f"laconic: read {words}, as in training; else {cures}", file=sys.stderr)
+        tell(f"read {words}, as in training; else {cures}")
 
 
+@naming_the_flag()
 def labelled_corpus(
     inputs: list[str],
     reading: ReadingFlags | None,
     label: str | None,
     like: Run | Corpus | None = None,
-    on_error: Literal["stop", "skip"] = "stop",
+    on_error: str | None = None,
 ) -> Corpus:
     """Return the corpus that was given, or one in memory of raw files, whose labels are a column.
 
     It is compressed as `like` was, or else under a rulebook of its own. The column is by default
-    that of `like`, or "label". With `on_error` "skip", documents that cannot be read, or have no
-    label, are left out, which is said.
+    that of `like`, or "label". With `on_error` "skip", or if `like` is a run that was trained so,
+    documents that cannot be read, or have no label, are left out, which is said.
     """
     from laconic.codecs import Codec
     from laconic.corpus import Corpus
-    from laconic.corpus import inputs as corpus_inputs
     from laconic.rulebook import Rulebook
 
-    names: dict[str, Any] = {}
-    if like is not None:
-        about: Any = like.about  # of a run, JSON
-        names = about.get("corpus", {}) if isinstance(about, dict) else asdict(about)
-    flags = reading or ReadingFlags()
-    options = flags.options(names)
-    named = label or names.get("label")
-    wanted = label if options.label_from_path is not None else named or "label"
-    options = replace(
-        options, usual_text=names.get("text"), label=column(wanted), on_error=on_error
-    )
-    opened = corpus_inputs.open_inputs(inputs, options)
-    tell_reading(opened, flags)
-    if opened.corpus is not None or opened.documents is None:
+    before, classes = _known(like)
+    left_out = LeftOut.wanted(on_error, before)
+    named = label or before.get("label")
+    from_path = reading is not None and reading.label_from_path is not None
+    wanted = label if from_path else named or "label"
+    # What is empty is no label, but for a run that learned it from a corpus as a class.
+    labelled = "" not in classes
+    options = {"label": column(wanted), "labelled": labelled}
+    opened = open_inputs(inputs, reading, before, left_out, **options)
+    if opened.documents is None:
         corpus = cast(Corpus, opened.corpus)
         if label is not None or (named in corpus.columns and not corpus.about.label):
             corpus = corpus.labelled_by(cast(str, named))
-        return _with_labels(corpus) if on_error == "skip" else corpus
-    left_out: list[ReadError] = []
-    given: dict[str, Any] = {"left_out": left_out.append} if on_error == "skip" else {}
-    if like is not None:
-        given |= {"codec": like.codec, "alphabet": like.alphabet, "rulebook": like.rulebook}
+        corpus = _labelled(corpus, inputs[0], left_out) if labelled else corpus
     else:
-        given |= {"codec": Codec(), "rulebook": Rulebook.learn(filter(len, opened.texts())) or None}
-    corpus = Corpus.from_raw(opened.documents, **given)
-    if left_out:
-        count = how_many(len(left_out), "document")
-        print(f"laconic: {count} left out, the first: {left_out[0]}", file=sys.stderr)
-    return _with_labels(corpus) if on_error == "skip" else corpus
+        if like is not None:
+            codec, alphabet, rulebook = like.codec, like.alphabet, like.rulebook
+        else:
+            # No rulebook is learned from an empty text, which is seen to when it is compressed.
+            book = Rulebook.learn(filter(len, opened.texts()))
+            codec, alphabet, rulebook = Codec(), None, book or None
+        corpus = Corpus.from_raw(opened.documents, codec, alphabet, rulebook, left_out=left_out)
+    if left_out is not None:
+        left_out.tell(corpus, ", ".join(inputs))
+    return corpus
 
 
-def _with_labels(corpus: Corpus) -> Corpus:
-    """Return the corpus of those documents that have a label; says how many have none."""
-    kept = [label is not None and label != "" for label in corpus.labels]
-    if all(kept):
-        return corpus
-    count = how_many(kept.count(False), "document")
-    print(f"laconic: {count} without a label left out", file=sys.stderr)
-    return corpus[kept]
+def _known(like: Run | Corpus | None) -> tuple[Mapping[str, Any], Sequence[Any]]:
+    """Return what a run, or a corpus, says of the documents it is of; and the run's classes."""
+    from laconic.corpus import Corpus
+
+    if like is None:
+        return {}, ()
+    if isinstance(like, Corpus):
+        return {"text": like.about.text, "label": like.about.label}, ()
+    return like.about.get("corpus", {}), like.task.classes
 
 
-def check_classes(labels: Sequence[Any], file: str) -> None:
-    """Raise InputError for a field of a CSV in which there is nothing: that is no class."""
-    if "" in labels:
-        reason = "there is no label; give it one, or leave it out, as --on-error skip does"
-        raise InputError(reason, file=file, document=labels.index(""))
+def _labelled(corpus: Corpus, file: str, left_out: LeftOut | None) -> Corpus:
+    """Return the corpus of those documents that have a label; others are errors, or left out."""
+    from laconic.formats.format import has_no_label
+
+    kept = []
+    for row, label in enumerate(corpus.labels):
+        kept.append(not has_no_label(label))
+        if not kept[-1]:
+            missing = InputError(NO_LABEL, file=file, document=row)
+            if left_out is None:
+                raise missing
+            left_out(missing)
+    return corpus if all(kept) else corpus.filter(kept)
 
 
 def column(name: str | None) -> str | int | None:

@@ -33,17 +33,17 @@ def full_disk(error: BaseException) -> bool:
 
 
 @contextmanager
-def resumable(kept: Path, sign: str = "") -> Iterator[None]:
+def resumable(kept: Path, begun: str = "") -> Iterator[None]:
     """Say how to go on when a signal, a full disk or a store stops the work, if any is `kept`.
 
-    It is if the folder is there, with the file `sign` in it.
+    It is if the folder is there, with the file in it that says that the work was `begun`.
     """
     try:
         yield
     except BaseException as error:
         fails = full_disk(error) or isinstance(error, StoreError)
         stops = fails or stopped() or isinstance(error, KeyboardInterrupt)
-        if stops and (kept / sign if sign else kept).exists():
+        if stops and (kept / begun).exists():
             print(f"laconic: {kept} keeps what is done: go on with --resume", file=sys.stderr)
         raise
 

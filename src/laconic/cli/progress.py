@@ -1,7 +1,8 @@
-"""How far a command is: a bar on stderr."""
+"""What a command says on stderr while it works: lines, and a bar of how far it is."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,17 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from laconic.corpus.inputs import Inputs
+
+
+def main_process() -> bool:
+    """Return whether this process speaks for all that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def tell(line: str) -> None:
+    """Say something on stderr, once for all processes."""
+    if main_process():
+        print(f"laconic: {line}", file=sys.stderr)
 
 
 class Bar:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 import time
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 from cyclopts import Group, Parameter
 
 from laconic.cli.flags import InputPaths, Json, Label, OnError, Out, Reading, Switch
-from laconic.cli.inputs import check_classes, labelled_corpus
+from laconic.cli.inputs import labelled_corpus
 from laconic.cli.interrupt import resumable
-from laconic.cli.progress import Bar
+from laconic.cli.progress import Bar, main_process, tell
 from laconic.errors import InputError
 from laconic.files import local_path
 from laconic.show import how_many
@@ -75,7 +74,7 @@ def train(
     valid: str | None = None,
     group: str | None = None,
     config: Path | None = None,
-    on_error: OnError = "stop",
+    on_error: OnError = None,
     resume: Switch = False,
     settings: Annotated[Flags | None, Parameter(name="*")] = None,
     as_json: Json = False,
@@ -125,19 +124,20 @@ def train(
         if not given.keys() & {"preset", "model"}:
             given["preset"] = "auto"
         settled = resolve(given.get("preset"), given)  # what is wrong there is told at once
-        data = labelled_corpus(inputs, reading, label, on_error=on_error)
-        validation = labelled_corpus([valid], reading, label, data, on_error) if valid else None
-        groups = None if group is None else _groups(data, group)
         from laconic.training.auto import learn
         from laconic.training.run import Run
 
-        if resume and (out / "config.json").exists():
+        before = Run.open(out) if resume and (out / "config.json").exists() else None
+        if before is not None:
             # What is not said again is as it was.
-            before = Run.open(out).config
             given = {name: value for name, value in given.items() if value != "auto"}
-            settled = TrainingConfig.from_json(before.to_json() | given)
+            settled = TrainingConfig.from_json(before.config.to_json() | given)
+        data = labelled_corpus(inputs, reading, label, before, on_error)
+        like = before or data
+        validation = labelled_corpus([valid], reading, label, like, on_error) if valid else None
+        groups = None if group is None else _groups(data, group)
         command = shlex.join(["laconic", *sys.argv[1:]])
-        quiet = as_json or not _main_process()
+        quiet = as_json or not main_process()
         task = _task(inputs, data, settled.task)
         if not quiet:
             print(f"{_learned(task)}, {how_many(len(data), 'document')}", flush=True)
@@ -151,24 +151,27 @@ def train(
                 groups=groups,
                 resume=resume,
                 progress=None if bar is None else _Shown(bar, task.leading()[0]),
-                notes={"command": command, "corpus": _told(inputs, data)},
+                notes={"command": command, "corpus": _told(inputs, data, on_error)},
                 say=None if bar is None else bar.print,
             )
         _leave_processes()
-        if _main_process():
+        if main_process():
             _say(out, trained, _write_report(out), as_json, _suffix(inputs[0]))
 
 
 def _suffix(name: str) -> str:
     """Return how other files like these may end: a folder's are in folders.
 
-    >>> _suffix("reviews.train.csv"), _suffix("reviews.csv.gz"), _suffix("https://a.org/b")
+    >>> _suffix("reviews.train.csv"), _suffix("reviews.csv.gz"), _suffix("my.data.v2")
     ('.csv', '.csv.gz', '.csv')
     """
     from laconic.formats.compression import split_suffix
+    from laconic.formats.registry import format_of
 
+    if Path(name).is_dir():
+        return "/"
     suffixes = Path(name).suffixes[-2 if split_suffix(name)[1] else -1 :]
-    return "/" if Path(name).is_dir() else "".join(suffixes) or ".csv"
+    return ".csv" if format_of(name) is None else "".join(suffixes)
 
 
 def _task(inputs: list[str], data: Corpus, name: str) -> Task:
@@ -180,8 +183,6 @@ def _task(inputs: list[str], data: Corpus, name: str) -> Task:
         task = task_of(labels, name)
     except InputError as error:
         raise error.at(file=file) from None
-    if task.single:
-        check_classes(labels, file)
     classes, column = len(task.classes), data.about.label
     if task.single and classes == len(data) >= _MANY:
         raise InputError(
@@ -190,9 +191,9 @@ def _task(inputs: list[str], data: Corpus, name: str) -> Task:
             "for numbers",
             file=file,
         )
-    if task.single and 2 * classes > len(data) >= _MANY and _main_process():
+    if task.single and 2 * classes > len(data) >= _MANY:
         told = f"{classes:,} classes of {how_many(len(data), 'document')}"
-        print(f"laconic: {told}: is {column!r} the column of the labels?", file=sys.stderr)
+        tell(f"{told}: is {column!r} the column of the labels?")
     return task
 
 
@@ -202,16 +203,12 @@ def _groups(data: Corpus, name: str) -> list[Any]:
     return list(data.column(name).to_pylist())
 
 
-def _told(inputs: list[str], data: Corpus) -> dict[str, Any]:
+def _told(inputs: list[str], data: Corpus, on_error: OnError) -> dict[str, Any]:
     """Return what a run keeps of where its documents came from, and how they were read."""
     told = {"path": " ".join(inputs), "text": data.about.text, "label": data.about.label}
-    layout = data.about.layout or {}
-    unusual = {"header": False, "escapes": True}
-    return told | {name: each for name, each in unusual.items() if layout.get(name) is each}
-
-
-def _main_process() -> bool:
-    return os.environ.get("RANK", "0") == "0"
+    read = {**(data.about.layout or {}), "on_error": on_error}
+    unusual = {"header": False, "escapes": True, "on_error": "skip"}
+    return told | {name: each for name, each in unusual.items() if read.get(name) == each}
 
 
 def _leave_processes() -> None:

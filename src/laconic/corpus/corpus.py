@@ -18,13 +18,12 @@ from laconic.alphabet import Alphabet, Document
 from laconic.arrays import Int64s, arrow_integers, by_group, row_numbers
 from laconic.codecs import Codec, CodecName, Options, alphabet_of, as_codec, compress_many
 from laconic.corpus.compact import check_compact, learn_model
-from laconic.corpus.parquet import CorpusFile, CorpusWriter, InMemory, Piece
+from laconic.corpus.parquet import CorpusFile, CorpusWriter, Filtered, InMemory, Piece
 from laconic.corpus.schema import (
     GRAMMAR_COLUMNS,
     About,
     CorpusError,
     array_of,
-    errors_in,
     grammars_from,
     shared_values,
     table_of,
@@ -150,12 +149,13 @@ class Corpus:
     ) -> Corpus:
         """Return the corpus, in memory, of what laconic.formats reads; raises as from_table.
 
-        With `left_out`, which is told why, bad documents are left out instead.
+        With `left_out`, which is told of each in order, bad documents are left out instead.
         """
         alphabet = alphabet_of(alphabet, rulebook)
         names = documents.text, documents.label, documents.layout
         about = About(codec, alphabet, *names, rulebook=rulebook)
-        job = CompressionJob(about, "skip" if left_out else "stop", documents.compressed)
+        skip = left_out is not None
+        job = CompressionJob(about, "skip" if skip else "stop", documents.compressed)
         tables = []
         for part in documents.parts():
             try:
@@ -163,13 +163,9 @@ class Corpus:
             except DocumentError as error:
                 raise at_its_row(error, part.files, part.rows) from None
             tables.append(result.table)
-            if left_out:
-                bad = [
-                    ReadError(each.reason, file=each.file, row=each.row) for each in part.rejects
-                ]
-                bad += [at_its_row(error, part.files, part.rows) for error in result.errors]
-                for each in sorted(bad, key=lambda error: error.row or 0):
-                    left_out(each)
+            if left_out is not None:
+                for bad in part.rejected(result.errors):
+                    left_out(ReadError(bad.reason, file=bad.file, row=bad.row))
         if not tables:
             tables = [compress_table(documents.schema.empty_table(), job).table]
         return cls.from_arrow(pa.concat_tables(tables))
@@ -302,9 +298,7 @@ class Corpus:
         """Return the corpus of some documents, in memory: integers [K], a mask [N] or a slice."""
         wanted = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
         if wanted.dtype == bool:
-            if wanted.shape != (len(self),):
-                raise IndexError(f"a mask of shape {wanted.shape} for {len(self)} documents")
-            wanted = np.flatnonzero(wanted)
+            return self._like_this(self.filter(wanted).to_arrow())
         wanted = row_numbers(wanted, len(self))
         tables, order = [], []
         for number, here, within in by_group(self._starts, wanted):
@@ -314,6 +308,21 @@ class Corpus:
             return self._like_this(self.schema.empty_table())
         places = np.argsort(np.concatenate(order), kind="stable")
         return self._like_this(pa.concat_tables(tables).take(array_of(places)))
+
+    def filter(self, mask: npt.ArrayLike) -> Corpus:
+        """Return the corpus of the documents where a mask [N] is true; files are read as before.
+
+        >>> corpus = Corpus.from_documents(["abab", "banana", "abba"])
+        >>> [each.text() for each in corpus.filter([True, False, True])]
+        ['abab', 'abba']
+        """
+        kept = np.asarray(mask)
+        if kept.dtype != bool or kept.shape != (len(self),):
+            found = f"shape {kept.shape} and dtype {kept.dtype}"
+            raise IndexError(f"a mask of {found} for {len(self)} documents")
+        parts = zip(self._pieces, self._starts, self._starts[1:], strict=False)
+        pieces = [Filtered(piece, kept[begin:end]) for piece, begin, end in parts]
+        return Corpus(self.about, self.schema, [piece for piece in pieces if piece.rows])
 
     def batches(self, size: int) -> Iterator[Corpus]:
         """Yield the documents `size` at a time, as corpora in memory; one row group is held."""
@@ -371,7 +380,6 @@ class Corpus:
     def problems(self) -> Iterator[str]:
         """Yield what is wrong with the corpus, document by document; nothing if it is sound."""
         for number, piece in enumerate(self._pieces):
-            file, first = piece.place
             try:
                 table = piece.load(None)
             except CorpusError as error:
@@ -388,12 +396,13 @@ class Corpus:
                     try:
                         grammars_from(table.slice(row, 1), self.about)
                     except CorpusError as problem:
-                        yield str(CorpusError(problem.reason, file=file, document=first + row))
+                        yield str(piece.located(problem.at(document=row)))
 
     def check_like(
         self, codec: Codec, alphabet: Alphabet, rulebook: Rulebook | None = None
     ) -> None:
         """Raise InputError unless documents were compressed in the same way as a model's were."""
+        flag = " (--rulebook with the run's rulebook.json)"
         for what, ours, theirs in (
             ("alphabet", self.alphabet, alphabet),
             ("codec", self.codec, codec),
@@ -401,7 +410,7 @@ class Corpus:
         ):
             if ours != theirs:
                 told = [f"the {what} {each!r}" if each else f"no {what}" for each in (ours, theirs)]
-                how = " (--rulebook RUN/rulebook.json)" if rulebook and theirs is rulebook else ""
+                how = flag if what == "rulebook" and theirs is not None else ""
                 raise InputError(
                     f"the corpus has {told[0]}, the model was trained with {told[1]}; give the "
                     f"documents as text, or compress them in that way{how}"
@@ -463,5 +472,7 @@ class Corpus:
         return self._loaded[1]
 
     def _checked(self, number: int, table: pa.Table) -> Grammars:
-        with errors_in(*self._pieces[number].place):
+        try:
             return grammars_from(table, self.about)
+        except CorpusError as error:
+            raise self._pieces[number].located(error) from None

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, TypeAlias
 
 from laconic.alphabet import BYTES_LIKE, Document
+from laconic.arrays import is_missing
 from laconic.corpus import Corpus
 from laconic.errors import InputError
 from laconic.grammar import Grammar, Grammars
 
 DocumentSource: TypeAlias = Corpus | Grammars | Iterable[Document] | Iterable[Grammar]
 """Documents in any container; an Arrow array or a pandas Series of texts is an iterable, too."""
-
-_MISSING = ("nan", "<NA>", "NaT")  # how NumPy's and pandas' missing values spell themselves
 
 
 def documents_of(X: DocumentSource, first: int = 0) -> Corpus | Grammars | list[Any]:
@@ -47,8 +46,3 @@ def documents_of(X: DocumentSource, first: int = 0) -> Corpus | Grammars | list[
         kind = type(document).__name__
         raise TypeError(f"document {number} must be str or bytes, like the others, not {kind}")
     return Grammars.concatenate(documents) if wanted is Grammar else documents
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a value is None, NaN, or what pandas has for them."""
-    return value is None or (not isinstance(value, str | bytes) and str(value) in _MISSING)

@@ -13,6 +13,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -58,16 +60,14 @@ class RowGroup:
         """Return these columns, or all."""
         return self.file.read(self.number, columns)
 
-    @property
-    def place(self) -> tuple[str | None, int]:
-        """The file, and the number in it of the first document."""
-        return str(self.file.path), self.first
+    def located(self, error: CorpusError) -> CorpusError:
+        """Return an error with the file and, if it is a document's, the number of that there."""
+        document = None if error.document is None else self.first + error.document
+        return error.at(file=str(self.file.path), document=document)
 
 
 class InMemory:
     """Documents in memory, as a RowGroup is some of a file."""
-
-    place: tuple[str | None, int] = None, 0
 
     def __init__(self, table: pa.Table) -> None:
         self.table, self.rows, self.size = table, table.num_rows, table.nbytes
@@ -76,8 +76,32 @@ class InMemory:
         """Return these columns, or all."""
         return self.table if columns is None else self.table.select(columns)
 
+    def located(self, error: CorpusError) -> CorpusError:
+        """Return an error as it is: there is no file."""
+        return error
 
-Piece: TypeAlias = RowGroup | InMemory
+
+class Filtered:
+    """The documents of a piece where a mask is true; all are read, and the others left out."""
+
+    def __init__(self, piece: Piece, kept: npt.NDArray[np.bool_]) -> None:
+        self.piece, self.kept = piece, kept
+        self.rows: int = int(kept.sum())
+        self.size: int = piece.size
+
+    def load(self, columns: Sequence[str] | None) -> pa.Table:
+        """Return these columns, or all."""
+        return self.piece.load(columns).filter(pa.array(self.kept))
+
+    def located(self, error: CorpusError) -> CorpusError:
+        """Return an error as the piece does, with the number that the document has there."""
+        if error.document is None:
+            return self.piece.located(error)
+        document = int(np.flatnonzero(self.kept)[error.document])
+        return self.piece.located(error.at(document=document))
+
+
+Piece: TypeAlias = RowGroup | InMemory | Filtered
 
 
 class CorpusFile:

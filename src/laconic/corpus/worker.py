@@ -17,7 +17,7 @@ from laconic.grammar import Grammars
 
 _LONGEST = 0xFFFFFF00  # terminals; the core keeps positions in 32 bits
 _EMPTY = "the document is empty"
-_CURE = "leave it out, as --on-error skip does"
+_CURE = "leave it out"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from laconic.corpus.compact import learn_model
 from laconic.corpus.worker import CompressionJob, DocumentError, Result, compress_table
 from laconic.engines.shards import Key, Shard, Tally, Workplace
 from laconic.formats import RawDocuments, at_its_row
-from laconic.formats.format import Layout, RawPart, Reject, shown
+from laconic.formats.format import Layout, RawPart
 from laconic.formats.parts import text_bytes
 
 
@@ -33,15 +33,7 @@ def by_shards(number: int, portion: RawDocuments, most: int) -> Iterator[tuple[K
 
 def entry(part: RawPart, result: Result) -> tuple[pa.Table, Tally, list[dict[str, Any]]]:
     """Return what is added to a shard for a part: grammars, what they are, and rejected rows."""
-    rejects = list(part.rejects)
-    for error in result.errors:
-        row = error.document or 0
-        at = "" if error.position is None else f"position {error.position}: "
-        columns = shown(part.table.slice(row, 1).to_pylist()[0])
-        rejects.append(Reject(part.files[row], int(part.rows[row]), at + error.reason, columns))
-    files = dict.fromkeys([*part.files, *(reject.file for reject in rejects)])
-    order = {file: number for number, file in enumerate(files)}
-    rejects.sort(key=lambda reject: (order[reject.file], reject.row))
+    rejects = part.rejected(result.errors)
     return result.table, _tally(result.table, len(rejects)), [asdict(each) for each in rejects]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from laconic.arrays import is_missing
 from laconic.errors import InputError, LaconicError
 from laconic.formats.sources import Source, Stream
 
@@ -101,6 +102,7 @@ class ReadOptions:
     `lines`: so many lines of plain text are a document. `with_path`: the path of each one's file is
     the column "path". `label_from_path`: a part of it (laconic.formats.paths) is the label, in the
     column "label", and the path is a column, too.
+    `labelled`: a document of which `has_no_label` is true is a bad row.
     """
 
     format: str | None = None
@@ -117,16 +119,32 @@ class ReadOptions:
     lines: int = 1
     with_path: bool = False
     label_from_path: str | None = None
+    labelled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RawPart:
-    """Documents that are read together: where each is from, their columns, and rejected rows."""
+    """Documents that are read together: where each is from, their columns, and rejected rows.
+
+    `names` are those of all files that were read for it, in order.
+    """
 
     files: list[str]
     rows: RowNumbers
     table: pa.Table
     rejects: list[Reject]
+    names: list[str]
+
+    def rejected(self, errors: Iterable[LaconicError]) -> list[Reject]:
+        """Return the rejected rows, and with them the documents that have errors, as they came."""
+        rejects = list(self.rejects)
+        for error in errors:
+            row = error.document or 0
+            at = "" if error.position is None else f"position {error.position}: "
+            columns = shown(self.table.slice(row, 1).to_pylist()[0])
+            rejects.append(Reject(self.files[row], int(self.rows[row]), at + error.reason, columns))
+        order = {name: number for number, name in enumerate(dict.fromkeys(self.names))}
+        return sorted(rejects, key=lambda reject: (order[reject.file], reject.row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +159,11 @@ class Reject:
 
 class ReadError(InputError):
     """An input that cannot be read; `row` counts from 1 and is None where it is the whole file."""
+
+
+def has_no_label(value: object) -> bool:
+    """Return whether a column of labels has none here, as a CSV's where nothing is in a field."""
+    return is_missing(value) or value == ""
 
 
 def too_long(most: int) -> str:

@@ -29,8 +29,10 @@ def cut_into_parts(
     """
     held: list[tuple[str, RowNumbers, pa.Table]] = []
     rejects: list[Reject] = []
+    names: list[str] = []
     size = taken = 0
     for file, read in files:
+        names += [file] * (names[-1:] != [file])
         rejects += read.rejects
         table, rows = read.table, read.rows
         count = 0 if table is None else table.num_rows
@@ -50,23 +52,27 @@ def cut_into_parts(
                 taken += each * (stop - start) + _PIECE
                 start, before = stop, int(ends[stop - 1])
             if start < count:
-                yield _joined(held, schema, rejects)
-                held, rejects, size, taken = [], [], 0, 0
+                yield _joined(held, schema, rejects, names)
+                held, rejects, names, size, taken = [], [], [file], 0, 0
         if len(rejects) >= _MOST_REJECTS:
-            yield _joined(held, schema, rejects)
-            held, rejects, size, taken = [], [], 0, 0
+            yield _joined(held, schema, rejects, names)
+            held, rejects, names, size, taken = [], [], [file], 0, 0
     if held or rejects:
-        yield _joined(held, schema, rejects)
+        yield _joined(held, schema, rejects, names)
 
 
 def _joined(
-    held: list[tuple[str, RowNumbers, pa.Table]], schema: pa.Schema, rejects: list[Reject]
+    held: list[tuple[str, RowNumbers, pa.Table]],
+    schema: pa.Schema,
+    rejects: list[Reject],
+    names: list[str],
 ) -> RawPart:
     return RawPart(
         list(chain.from_iterable(repeat(file, len(rows)) for file, rows, _ in held)),
         np.concatenate([np.empty(0, np.int64), *(rows for _, rows, _ in held)]),
         pa.concat_tables([table for _, _, table in held] or [schema.empty_table()]),
         rejects,
+        names,
     )
 
 

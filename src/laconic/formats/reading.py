@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from laconic.errors import InputError, OutOfMemoryError, StoreError
+from laconic.errors import NO_LABEL, InputError, OutOfMemoryError, StoreError
 from laconic.formats.columns import without
 from laconic.formats.format import (
     FileRows,
@@ -23,6 +23,7 @@ from laconic.formats.format import (
     Reader,
     ReadError,
     ReadOptions,
+    has_no_label,
     too_long,
 )
 from laconic.formats.parquet import TableReader
@@ -72,7 +73,8 @@ class RawDocuments:
         options = self._options
         cuts: list[Any] = [CUTS, options.part_bytes, options.max_document]
         # What came later is told only where it is asked for: work may go on that was begun before.
-        return cuts + [options.label_from_path] * (options.label_from_path is not None)
+        cuts += [options.label_from_path] * (options.label_from_path is not None)
+        return cuts + ["labelled"] * options.labelled
 
     def parts(self) -> Iterator[RawPart]:
         """Read lazily, in order; two calls give the same parts.
@@ -106,9 +108,7 @@ class RawDocuments:
         self.bytes_read = done = 0
         for source, state in zip(self._sources, self.states, strict=True):
             with _errors_of(source), Stream(source) as stream:
-                for read in map(
-                    partial(self._without_long, source.name), self._reader.read(stream)
-                ):
+                for read in map(partial(self._without_bad, source.name), self._reader.read(stream)):
                     if read.rejects and self._options.on_error == "stop":
                         first = min(read.rejects, key=lambda reject: reject.row)
                         raise ReadError(first.reason, file=first.file, row=first.row)
@@ -123,16 +123,21 @@ class RawDocuments:
             done += source.size
             self.bytes_read = done
 
-    def _without_long(self, file: str, read: FileRows) -> FileRows:
-        """Reject documents of more bytes than are allowed."""
-        most = self._options.max_document
-        if read.table is None or read.table.nbytes <= most:
+    def _without_bad(self, file: str, read: FileRows) -> FileRows:
+        """Reject documents of more bytes than are allowed, and those without a label they need."""
+        table, most = read.table, self._options.max_document
+        if table is None:
             return read
-        long = np.flatnonzero(text_bytes(read.table.column(self.text)) > most).tolist()
-        if not long:
+        bad: dict[int, str] = {}
+        if self._options.labelled and self.label in table.column_names:
+            labels = table.column(self.label).to_pylist()
+            bad = {row: NO_LABEL for row, label in enumerate(labels) if has_no_label(label)}
+        if table.nbytes > most:
+            long = np.flatnonzero(text_bytes(table.column(self.text)) > most).tolist()
+            bad |= dict.fromkeys(long, f"the document is {too_long(most)}")
+        if not bad:
             return read
-        bad = dict.fromkeys(long, f"the document is {too_long(most)}")
-        table, rows, rejects = without(bad, file, read.table, read.rows)
+        table, rows, rejects = without(bad, file, table, read.rows)
         rejects = sorted(read.rejects + rejects, key=lambda reject: reject.row)
         return FileRows(table, rows, rejects, read.consumed)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from laconic.errors import InputError
+from laconic.arrays import is_missing
+from laconic.errors import NO_LABEL, InputError
 
 Class: TypeAlias = str | int | bool
 _SHOWN = 10
@@ -26,8 +28,8 @@ def plain(values: Iterable[object]) -> Iterator[object]:
     for row, value in enumerate(values):
         if isinstance(value, np.ndarray | np.generic):
             value = value.tolist()
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            raise LabelError("there is no label; give it one, or leave it out", document=row)
+        if is_missing(value):
+            raise LabelError(NO_LABEL, document=row)
         yield value
 
 
@@ -62,16 +64,18 @@ def finder(classes: Sequence[Class]) -> Callable[[Class, int], int]:
 
     A CSV has only texts, other files have numbers, and pandas writes 5.0 where a label is missing:
     5, "5" and "5.0" are the same, unless they are different classes.
+
+    >>> find = finder(["4", "5", "5.0"])
+    >>> find("5", 0), find(5, 0), find("5.0", 0), find(4, 0), find("4.0", 0)
+    (1, 1, 2, 0, 0)
     """
-    places = {each: place for place, each in enumerate(classes)}
-    spelled = {_spelled(each): place for each, place in places.items()}
+    spellings = [(spell, _places(classes, spell)) for spell in (_itself, str, _whole)]
 
     def find(value: Class, document: int) -> int:
-        if value in places:
-            return places[value]
-        if _spelled(value) in spelled:
-            return spelled[_spelled(value)]
-        more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+        for spell, places in spellings:
+            if (name := spell(value)) in places:
+                return places[name]
+        more = f" and {len(classes) - _SHOWN} more" if len(classes) > _SHOWN else ""
         known = ", ".join(repr(each) for each in classes[:_SHOWN]) + more
         reason = f"it is of class {value!r:.100}, unseen in training; known are {known}"
         raise LabelError(reason, document=document)
@@ -79,7 +83,17 @@ def finder(classes: Sequence[Class]) -> Callable[[Class, int], int]:
     return find
 
 
-def _spelled(value: Class) -> str:
+def _places(classes: Sequence[Class], spell: Callable[[Class], Class]) -> dict[Class, int]:
+    """Return the places of classes by a spelling, but for those that others share."""
+    times = Counter(map(spell, classes))
+    return {spell(each): place for place, each in enumerate(classes) if times[spell(each)] == 1}
+
+
+def _itself(value: Class) -> Class:
+    return value
+
+
+def _whole(value: Class) -> str:
     return _WHOLE.sub(r"\1", str(value))
 
 
@@ -102,5 +116,7 @@ def _number(value: object, row: int) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise LabelError(f"the label is {value!r:.100}, but should be a number", document=row)
+        cure = "; a classifier takes texts" if isinstance(value, str) else ""
+        reason = f"the label is {value!r:.100}, but should be a number{cure}"
+        raise LabelError(reason, document=row)
     return number
