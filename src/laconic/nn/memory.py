@@ -88,8 +88,10 @@ def empty_cache() -> None:
     PyTorch itself waits only for the stream that memory was allocated on, if segments are
     expandable: that on which a graph was captured, not that on which it runs.
     """
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
+    used: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    if used:  # else this process has not used it, and must not begin to
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
 
 
 def empty_cache_if_tight() -> None:
@@ -138,8 +140,7 @@ def give_back_memory() -> None:
     Not while an exception is handled: its traceback holds what was computed until then.
     """
     gc.collect()
-    if torch.cuda.is_available():
-        empty_cache()
+    empty_cache()
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:

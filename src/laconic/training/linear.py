@@ -31,7 +31,8 @@ from laconic.training.turns import Documents, Split, grammars_of
 Floats: TypeAlias = npt.NDArray[np.float64]
 _BUCKETS = 12, 21  # powers of two: so many for few symbols, and for many
 _STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # what scikit-learn calls C; then those between
-_CLOSELY, _ROUGHLY = 1e-3, 1e-2  # of the best bias's gradient: rough fits compare
+# Fits end at such a part of the best bias's gradient: the model's own, and those that compare.
+_CLOSELY, _ROUGHLY = 1e-3, 1e-2
 _USUAL = 10.0  # where there are too few documents to tell
 _PATIENCE = 1  # strengths that are worse, after which weaker ones are not tried
 _BOTH_WAYS = 2  # of the best features are weighed both ways, by how they tell classes apart or not
@@ -264,7 +265,7 @@ class _Matrix:
             shared_rules=len(parts[0].grammars.rulebook or ()),
         )
         self._task, self._device = task, device
-        self._give_back_memory()
+        empty_cache()  # a GPU held it for something of another size
         counted = cast(HashedCounter, self._config.counted)
         counts = [counted.count(some) for part in parts for some in grammars_of(part)]
         frequencies = torch.zeros(counted.columns, dtype=torch.int64)
@@ -285,7 +286,7 @@ class _Matrix:
 
     def told_apart(self, rows: Int64s) -> _Matrix:
         """Return what documents count, weighed by how columns tell the classes of rows apart."""
-        self._give_back_memory()
+        empty_cache()
         known = torch.from_numpy(rows).to(self._device)
         factors = telling(self._matrix, self._targets, self._task, known)
         # Rows of the model's table, which are in the order of its columns.
@@ -343,11 +344,6 @@ class _Matrix:
             self._bag.table.copy_(weights / self._bag.scale)
             self._bag.bias.copy_(fit.bias.float())
         return self._model.cpu().eval()
-
-    def _give_back_memory(self) -> None:
-        """Return what a GPU held for something of another size, which is of little use now."""
-        if torch.device(self._device).type == "cuda":
-            empty_cache()
 
     def _entries(self, counts: Counts) -> tuple[Tensor, Tensor, Tensor]:
         """Return columns, values and the number of entries of each row, on the device."""
