@@ -53,12 +53,21 @@ def spans_of(alphabet: Alphabet, grammar: Grammar) -> Iterator[Span]:
     for found in pattern.finditer(text):
         begin, end = found.span()
         cut = end - begin > _LONGEST_WORD
-        step = _STRETCH if cut else end - begin
-        for first in range(begin, end, step):
-            last = min(first + step, end)
-            part = text[first:last]
+        while begin < end:
+            last = _end_of_stretch(text, begin, end) if cut else end
+            part = text[begin:last]
             spelled = part if isinstance(part, str) else part.decode(errors="replace")
-            yield Span(first, last, spelled, cut)
+            yield Span(begin, last, spelled, cut)
+            begin = last
+
+
+def _end_of_stretch(text: str | bytes, begin: int, end: int) -> int:
+    """Return where a stretch ends: before a character, of which UTF-8 has up to four bytes."""
+    last = min(begin + _STRETCH, end)
+    if isinstance(text, bytes):
+        while last < min(begin + _STRETCH + 3, end) and text[last] & 0xC0 == 0x80:
+            last += 1
+    return last
 
 
 def words_of(alphabet: Alphabet, grammar: Grammar, scores: Floats) -> Iterator[Word]:

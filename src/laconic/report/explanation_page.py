@@ -122,7 +122,7 @@ def explained(found: Explanation, most: int) -> Html:
         f"{found.value:.4g} here, {found.base:.4g} for a document that says nothing{sums}. "
         "Lists have the sum over a word's occurrences."
     )
-    words, part = excerpt(found.spans, ON_PAGE)
+    words, left_out = excerpt(found.spans, ON_PAGE)
     lists = [_phrases("Strongest words", found.words()[:most], "score")]
     if found.ngrams:
         # What is counted is told apart from symbols: its scores are exact, and overlap.
@@ -130,7 +130,7 @@ def explained(found: Explanation, most: int) -> Html:
     return joined(
         element("h2", visible(f"What spoke for {what}")),
         element("p", "against", element("i"), "for", class_="scale"),
-        element("p", f"{part}.", class_="note") if part else Html(),
+        element("p", f"{left_out}.", class_="note") if left_out else Html(),
         element(
             "div",
             *(_span(word, strongest) if word else GAP for word in words),
