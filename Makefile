@@ -85,6 +85,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m experiments.choose decide
 	$(BIN)/python -m experiments.counted report
+	$(BIN)/python -m experiments.blended report
 	$(BIN)/python -m experiments.paper report
 	$(BIN)/python -m experiments.converged_page
 	$(BIN)/python -m experiments.automatic_page

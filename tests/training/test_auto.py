@@ -19,7 +19,7 @@ from laconic import Corpus, Rulebook
 from laconic.inference.predictor import Predictor
 from laconic.report import facts_of
 from laconic.tasks import LabelError
-from laconic.training import auto, sizing
+from laconic.training import auto, holdout, sizing
 from laconic.training.auto import learn, together
 from laconic.training.blend import Blend
 from laconic.training.holdout import divide, split_groups
@@ -60,6 +60,7 @@ def corpus(count: int, seed: int = 0) -> Corpus:
 def test_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, said, lines = corpus(400), list[str](), []
     config = resolve("auto", READER)
+    monkeypatch.setattr(holdout, "_MOST_HELD_OUT", 70)  # as if these were very many documents
     run = tmp_path / "run"
     trained = learn(data, config, run, say=said.append, progress=lambda at: lines.append(at.line))
     assert [line.split()[0] for line in said[:2]] == ["counting", "reading"]
@@ -76,6 +77,7 @@ def test_a_run_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert Run.open(run).finished
     assert Run.open(run / "reading").finished
     facts = facts_of(Run.open(run))
+    assert facts.config["holdout"] == 70 / 400
     changed = {name for name, value in facts.config.items() if value != facts.defaults[name]}
     assert changed - {"stream"} == {*READER, "preset"}, "what was said, and nothing else"
     with monkeypatch.context() as nobody:

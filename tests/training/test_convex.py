@@ -12,7 +12,7 @@ from sparse_rows import matrix
 
 from laconic.tasks import Classification, Multilabel, Regression, Task
 from laconic.training import convex
-from laconic.training.blend import blended, scaled
+from laconic.training.blend import Blend, mixtures, scaled
 from laconic.training.convex import Fit, SparseRows, minimised
 
 
@@ -110,6 +110,10 @@ def test_factors_calibrate() -> None:
     assert best.loss <= task.evaluate(sure, targets)["loss"]
 
 
+def blended(task: Task, counting: Any, reading: Any, targets: Any, **how: float) -> Blend:
+    return mixtures(task, counting, reading, targets).blend(**how)
+
+
 def test_blends() -> None:
     rng, task = np.random.default_rng(0), Classification((0, 1))
     targets = rng.integers(0, 2, 500)
@@ -132,3 +136,34 @@ def test_blends() -> None:
     # Few documents make no case for a second view that is hardly different.
     few = blended(task, good[:20], good[:20] + 0.1 * noise[:20], targets[:20])
     assert few.share in (0, 1)
+
+
+def test_what_a_few_documents_see_by_chance_is_no_gain_for_sure() -> None:
+    rng, task = np.random.default_rng(0), Classification((0, 1))
+    shares: dict[float, list[float]] = {0.0: [], 1.5: []}
+    for _ in range(40):
+        targets = rng.integers(0, 2, 60)
+        truth = np.stack([1 - targets, targets], 1) * 1.5
+        good, noise = truth + rng.normal(size=truth.shape), rng.normal(size=truth.shape)
+        for sure, found in shares.items():
+            found.append(blended(task, good, noise, targets, sure=sure).share)
+    listened = {sure: np.mean(np.array(found) > 0) for sure, found in shares.items()}
+    assert listened[1.5] < 0.2 < 0.4 < listened[0.0]
+
+
+def test_counting_is_the_ground_until_reading_is_better_for_sure() -> None:
+    rng, task = np.random.default_rng(1), Classification((0, 1))
+
+    def share(documents: int, noise: float) -> float:
+        targets = rng.integers(0, 2, documents)
+        truth = np.stack([1 - targets, targets], 1) * 1.5
+        counting = truth + 3 * rng.normal(size=truth.shape)
+        reading = counting + noise * rng.normal(size=truth.shape)  # which adds nothing of its own
+        return blended(task, counting, reading, targets).share
+
+    assert np.mean([share(60, 0.3) for _ in range(20)]) < 0.2
+    assert np.mean([share(3_000, 1.0) for _ in range(5)]) == 0
+    targets = rng.integers(0, 2, 3_000)
+    better = np.stack([1 - targets, targets], 1) + 0.5 * rng.normal(size=(3_000, 2))
+    worse = better + 2 * rng.normal(size=better.shape)
+    assert blended(task, worse, better, targets).share == 1

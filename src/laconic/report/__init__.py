@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from laconic.errors import InputError
 from laconic.files import check_output, write_text
-from laconic.report.facts import RunFacts
+from laconic.report.facts import RunFacts, mapping, real
 from laconic.report.numbers import letters_of
 from laconic.show import how_many
 
@@ -23,10 +23,14 @@ def facts_of(run: Run, title: str | None = None) -> RunFacts:
 
     The evaluation is that of the epoch that is kept, or of the last one if the run is not finished.
     """
+    from laconic.training.holdout import automatic_share
     from laconic.training.presets import PRESETS
     from laconic.training.settings import TrainingConfig
 
-    automatic = PRESETS["auto"] if run.config.model == "auto" else {}
+    automatic = dict(PRESETS["auto"]) if run.config.model == "auto" else {}
+    if automatic:
+        documents = real(mapping(run.about.get("corpus")).get("documents"))
+        automatic["holdout"] = automatic_share(round(documents or 0))
     metrics = run.metrics()
     evaluated = [line["valid"] for line in metrics if line.get("valid")]
     about = dict(run.about)

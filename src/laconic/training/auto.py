@@ -31,8 +31,8 @@ from laconic.nn.memory import (
 )
 from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for
-from laconic.training.blend import Blend, blended
-from laconic.training.holdout import Divided, divide, targets_of
+from laconic.training.blend import Blend, mixtures
+from laconic.training.holdout import Divided, automatic_share, divide, targets_of
 from laconic.training.linear import LinearView, fit_linear
 from laconic.training.loop import Trained, train
 from laconic.training.new_model import new_optimizer
@@ -48,7 +48,6 @@ from laconic.training.validation import forward_pass
 Say = Callable[[str], None]
 _COUNTING = ("ngrams", "phrases", "shared_ngrams", "ngram_buckets", "ngram_counts")
 _UNUSED = (*_COUNTING, "ngram_dropout", "view_loss")
-_MOST_HELD_OUT = 2_500  # documents, that tell losses apart well enough: all others may train
 
 
 def learn(
@@ -82,7 +81,7 @@ def learn(
     corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
     config = with_stream(config.settled(), corpora, accelerator, folder if resume else None)
     if config.holdout == TrainingConfig.holdout:
-        config = replace(config, holdout=min(config.holdout, _MOST_HELD_OUT / max(1, len(source))))
+        config = replace(config, holdout=automatic_share(len(source)))
     parts = divide(source, valid, task, config, groups=groups)
     _check_settings(config, parts)
     with threads_as_before(), Recorder(folder, config, accelerator) as recorder:
@@ -228,7 +227,7 @@ class _Work:
                 validation.select(counting.rows), self.accelerator
             )
             targets = targets_of(validation)[counting.rows]
-            blend = blended(task, counting.held_out, said, targets)
+            blend = mixtures(task, counting.held_out, said, targets).blend()
             outputs = blend.counting * counting.held_out + blend.reading * said
             line["best_epoch"] = read.best_epoch if blend.share else 0
             told["reading"] |= {

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from laconic.tasks import Task
 
-_STEPS = 40
+_STEPS = 24
 _WIDEST = 5.0  # factors are from 2^-5 to 2^5
-_SHARES = tuple(k / 20 for k in range(20))  # of the view that is worse alone
-_PRIOR = 4.0  # documents' losses that the share of the worse view must save: half of it a quarter
+_SHARES = tuple(k / 20 for k in range(21))  # of reading
+SURE = 1.5  # standard errors less than its mean is a gain for sure: docs/blended.md
 
 
 class Scaled(NamedTuple):
@@ -50,33 +50,51 @@ def scaled(task: Task, outputs: npt.ArrayLike, targets: npt.ArrayLike) -> Scaled
     return Scaled(2.0**power, loss(power))
 
 
-def blended(
-    task: Task, counting: npt.ArrayLike, reading: npt.ArrayLike, targets: npt.ArrayLike
-) -> Blend:
-    """Return the blend of two views' outputs, float [N, K] each, on held-out documents.
+class Mixtures(NamedTuple):
+    """Two views in every proportion, from counting alone to reading alone."""
 
-    Each is calibrated by a factor. Then the worse one gets the share that lowers the loss most,
-    where a share s has to save more than s² times that of some documents: few documents cannot
-    make a case for it.
-    """
-    said = {"counting": _tensor(counting), "reading": _tensor(reading)}
-    alone = {name: scaled(task, each, targets) for name, each in said.items()}
-    better, worse = sorted(alone, key=lambda name: alone[name].loss)
-    prior = _PRIOR * alone[better].loss / len(said[better])
-    best, cost = (0.0, alone[better]), alone[better].loss
-    for share in _SHARES[1:]:
-        parts = {better: (1 - share) * alone[better].factor, worse: share * alone[worse].factor}
-        together = scaled(task, sum(parts[name] * said[name] for name in said), targets)
-        if together.loss + prior * (1 + share**2) < cost:
-            best, cost = (share, together), together.loss + prior * share**2
-    share, together = best
-    factors = {
-        better: alone[better].factor * ((1 - share) * together.factor if share else 1.0),
-        worse: alone[worse].factor * share * together.factor,
-    }
-    losses = {name: each.loss for name, each in alone.items()} | {"both": together.loss}
-    read = share if worse == "reading" else 1 - share
-    return Blend(factors["counting"], factors["reading"], read, losses)
+    factors: list[tuple[float, float]]
+    """What counting's and reading's outputs are multiplied by."""
+    losses: Tensor
+    """Of held-out documents, each mixture as calibrated as can be, float64 [mixtures, N]."""
+
+    def blend(self, sure: float = SURE) -> Blend:
+        """Return the mixture that is best for sure.
+
+        Counting speaks alone, or reading if it is better for sure; the other view gets the share
+        that for sure lowers the loss most: by so many standard errors less than in the mean of
+        these documents, a few of which may see a gain by chance.
+        """
+        last = len(_SHARES) - 1
+        ground = last if self._gains(0, sure)[last] > 0 else 0
+        gains = self._gains(ground, sure)
+        best = max(range(len(_SHARES)), key=lambda place: (gains[place], place == ground))
+        told = {"counting": 0, "reading": last, "both": best}
+        means = {name: float(self.losses[place].mean()) for name, place in told.items()}
+        return Blend(*self.factors[best], _SHARES[best], means)
+
+    def _gains(self, ground: int, sure: float) -> list[float]:
+        """Return by how much the loss of each is lower than that of one, for sure."""
+        saved = self.losses[ground] - self.losses
+        errors = saved.std(1, correction=0) / saved.shape[1] ** 0.5
+        gains: list[float] = (saved.mean(1) - sure * errors).tolist()
+        return gains
+
+
+def mixtures(
+    task: Task, counting: npt.ArrayLike, reading: npt.ArrayLike, targets: npt.ArrayLike
+) -> Mixtures:
+    """Return the mixtures of two views' outputs, float [N, K] each, on held-out documents."""
+    counted, read = _tensor(counting), _tensor(reading)
+    alone = scaled(task, counted, targets).factor, scaled(task, read, targets).factor
+    wanted, factors, losses = torch.as_tensor(targets), [], []
+    for share in _SHARES:
+        parts = (1 - share) * alone[0], share * alone[1]
+        together = parts[0] * counted + parts[1] * read
+        factor = scaled(task, together, targets).factor
+        factors.append((factor * parts[0], factor * parts[1]))
+        losses.append(task.losses(factor * together, wanted))
+    return Mixtures(factors, torch.stack(losses))
 
 
 def _tensor(values: npt.ArrayLike) -> Tensor:

@@ -14,6 +14,8 @@ from laconic.corpus.stored import StoredGrammars, Watch
 from laconic.tasks import LabelError, Task, task_of
 from laconic.training.settings import TrainingConfig
 
+_MOST_HELD_OUT = 2_500  # documents, that tell losses apart well enough: all others may train
+
 
 class Divided(NamedTuple):
     """Documents that train, those that validate (None: no documents), and their task."""
@@ -57,6 +59,15 @@ def divide(
         together = together[np.concatenate([rows, rest])]
     held_out = dataset.select(rest) if len(rest) else None
     return Divided(dataset.select(rows), held_out, task, rows, together)
+
+
+def automatic_share(documents: int) -> float:
+    """Return the share of so many documents that automatic training holds out by itself.
+
+    >>> automatic_share(5_000), automatic_share(25_000)
+    (0.2, 0.1)
+    """
+    return min(TrainingConfig.holdout, _MOST_HELD_OUT / max(1, documents))
 
 
 def labelled_dataset(

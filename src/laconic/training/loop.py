@@ -60,6 +60,7 @@ class Trained:
     history: list[dict[str, Any]]
     """The lines of metrics.jsonl."""
     best_epoch: int
+    """The one that is kept."""
     seconds: float
     peak_memory: float
     """MB of the GPU that tensors took, or else of the process."""
@@ -245,9 +246,9 @@ def _weights(weights: npt.ArrayLike, source: Corpus | GrammarDataset) -> npt.NDA
 
 
 def _after_epoch(at: Position, task: Task, figures: dict[str, Any] | None, kept: bool) -> Position:
-    """Return the beginning of the next epoch, which knows whether this one was the best so far.
+    """Return the beginning of the next epoch, which knows which one is the best so far.
 
-    Or whether it is the one that is `kept`, whatever others were.
+    An epoch that is `kept` is the best one, whatever its score.
     """
     # Without validation, the last one is.
     score = task.rank(figures) if figures else (float(at.epoch),)

@@ -188,7 +188,7 @@ class Recorder:
         model: GrammarModel,
         optimizer: torch.optim.Optimizer,
     ) -> None:
-        """Keep an epoch: its line, a checkpoint, and the model if there is no better one.
+        """Keep an epoch: its line, a checkpoint, and the model if it is the one to keep so far.
 
         In this order: after a kill, lines that the checkpoint does not know are cut off, and a
         model that it knows to be kept is written again.

@@ -156,8 +156,8 @@ class Run:
         folder = self.folder / "model"
         if not (folder / "model.safetensors").is_file():
             raise RunError(
-                f"{self.folder} has no model yet: training was stopped before; go on with "
-                "laconic train … --resume"
+                f"{self.folder} has no model yet: training is not finished; if it was stopped, "
+                "laconic train … --resume goes on"
             )
         model = GrammarModel.from_pretrained(folder, device=device)
         if model.config.outputs != self.task.outputs:
