@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from experiments.choices.space import Trial
 from experiments.paper.corpora import CACHE, training_corpus
 from experiments.paper.grid import Row
+from experiments.paper.protocol import config_of
 from experiments.paper.results import Figures, about, add_rows, find_row, remove_rows
 from experiments.paper.training import memory_of, tidy
 from laconic.batching import GrammarDataset
@@ -20,7 +20,7 @@ from laconic.training.holdout import targets_of
 from laconic.training.settings import TrainingConfig
 from laconic.training.validation import forward_pass
 
-__all__ = ["config_of", "forget_stale", "run_trial", "trial"]
+__all__ = ["forget_stale", "run_trial", "trial"]
 
 _APART = 0.3  # of the documents, that tell what automatic training is worth
 
@@ -83,13 +83,6 @@ def _apart(source: Corpus, seed: int) -> tuple[Corpus, Corpus]:
     """Return documents that no part of a training is to see, and the others."""
     out = np.random.default_rng([seed, 0xA9A7]).random(len(source)) < _APART
     return source[np.flatnonzero(out)], source[np.flatnonzero(~out)]
-
-
-def config_of(row: Figures) -> TrainingConfig:
-    """Return the settings of a trial, on a CPU; a setting that is gone since then is left out."""
-    known = {each.name for each in fields(TrainingConfig)}
-    kept = {name: value for name, value in row["config"].items() if name in known}
-    return TrainingConfig.from_json({**kept, "device": "cpu"})
 
 
 def forget_stale(results: Path, trials: Sequence[Trial]) -> int:

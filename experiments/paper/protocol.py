@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 from experiments.paper.grid import Row
 from experiments.paper.results import Figures, find_row, rounded
+from laconic.training.settings import TrainingConfig
 
-__all__ = ["began_otherwise", "done", "same_protocol"]
+__all__ = ["began_otherwise", "config_of", "done", "same_protocol"]
 
 # Names, machines and files: none of them changes what is learned. Seeds are compared elsewhere.
 _NO_PROTOCOL = {
@@ -25,10 +27,11 @@ def done(results: Path, row: Row) -> Figures | None:
 def same_protocol(row: Row, figures: Figures) -> bool:
     """Whether a result was trained as the row would be.
 
-    A setting that came later was not there to differ. Rows of mlp that began otherwise are others.
+    Rows of mlp that began otherwise are others.
     """
-    wanted, found = rounded(row.config("cpu").to_json()), figures.get("config", {})
-    named = (found.keys() & wanted.keys()) - _NO_PROTOCOL
+    wanted = rounded(row.config("cpu").to_json())
+    found = rounded(config_of(figures).to_json()) if "config" in figures else {}
+    named = found.keys() - _NO_PROTOCOL
     told = figures.get("protocol", {})
     cut = {"longest": row.group.longest, "few": row.group.few}
     return (
@@ -36,6 +39,16 @@ def same_protocol(row: Row, figures: Figures) -> bool:
         and all(told.get(name, value) == value for name, value in cut.items())
         and not began_otherwise(figures)
     )
+
+
+def config_of(figures: Figures) -> TrainingConfig:
+    """Return a result's settings, on a CPU: one that came later did what was done without it.
+
+    A setting that is gone since then is left out.
+    """
+    known = {each.name for each in fields(TrainingConfig)}
+    kept = {name: value for name, value in figures["config"].items() if name in known}
+    return TrainingConfig.from_json({**kept, "device": "cpu"})
 
 
 def began_otherwise(figures: Figures) -> bool:

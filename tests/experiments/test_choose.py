@@ -11,9 +11,10 @@ import pytest
 
 from experiments.choices.outcome import HELD_OUT, outcome
 from experiments.choices.space import Trial, read_space, trials
-from experiments.choices.training import config_of, forget_stale, run_trial, trial
+from experiments.choices.training import forget_stale, run_trial, trial
 from experiments.choose import RESULTS, main
 from experiments.paper.corpora import corpora, training_corpus
+from experiments.paper.protocol import config_of
 from experiments.paper.results import (
     CHOICES,
     NOT_RUN,

@@ -33,6 +33,16 @@ stage = 1
 names = ["char_cnn", "mlp-lzd"]
 seeds = [0]
 """
+AUTOMATIC = """
+title = "A sample"
+sets = ["bacteria"]
+preset = "auto"
+
+[[methods]]
+stage = 1
+names = ["auto-repair+auto"]
+seeds = [0]
+"""
 
 pytestmark = pytest.mark.usefixtures("few_documents")
 
@@ -89,6 +99,15 @@ def test_what_changes_nothing_is_no_other_protocol(tmp_path: Path) -> None:
     few = replace(row, group=replace(row.group, few=100))
     assert not same_protocol(few, {**found, "protocol": {"few": None}})
     assert not same_protocol(row, {**found, "about": {"machine": "a CPU"}})  # an older mlp
+
+
+def test_what_came_later_was_done_as_without_it(tmp_path: Path) -> None:
+    [row] = grid.rows([group_of(AUTOMATIC, tmp_path / "grid")])
+    found = figures_of(row)
+    assert same_protocol(row, found)
+    before = {name: value for name, value in found["config"].items() if name != "keep"}
+    assert found["config"]["keep"] == "last"
+    assert not same_protocol(row, {**found, "config": before})  # which kept the best epoch
 
 
 def test_tables_have_rows_of_one_protocol(tmp_path: Path) -> None:
