@@ -191,7 +191,7 @@ def test_of_few_letters_long_runs_are_counted() -> None:
 def test_of_many_documents_no_more_are_held_out_than_can_tell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(auto, "_MOST_HELD_OUT", 60)
+    monkeypatch.setattr(holdout, "_MOST_HELD_OUT", 60)
     data = corpus(400)
     counted = learn(data, resolve("auto", READER)).history[-1]["auto"]["counting"]
     assert counted["valid"]["documents"] == 60

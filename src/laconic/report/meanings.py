@@ -67,13 +67,13 @@ _MEANINGS = {
     "views": (
         "Counting and reading",
         "Counting is a linear model of n-grams; reading goes through the sequence in order. A "
-        "view's share is its part of what both say together, chosen for the lowest loss on "
-        "held-out documents. 0 % means that it was left out.",
+        "view's share is its part of what both say together: reading's is what lowers the loss of "
+        "held-out documents most, by more than chance. 0 % means that it was left out.",
     ),
     "calibrated": (
         "Loss, calibrated",
-        "A view's loss on held-out documents at its best scale, cross-validated there, so that "
-        "views that are more or less sure of themselves can be compared.",
+        "A view's loss on held-out documents at its best scale, so that views that are more or "
+        "less sure of themselves can be compared.",
     ),
     "by-setting": (
         "By setting",

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from laconic.tasks import Task
+from laconic.training.threads import one_thread
 
 _STEPS = 24
 _WIDEST = 5.0  # factors are from 2^-5 to 2^5
@@ -36,6 +37,7 @@ class Blend(NamedTuple):
     """On held-out documents: of counting, of reading, and of both, calibrated."""
 
 
+@one_thread()
 def scaled(task: Task, outputs: npt.ArrayLike, targets: npt.ArrayLike) -> Scaled:
     """Return the factor of outputs, float [N, K], that gives the least loss on these documents.
 
@@ -81,6 +83,7 @@ class Mixtures(NamedTuple):
         return gains
 
 
+@one_thread()
 def mixtures(
     task: Task, counting: npt.ArrayLike, reading: npt.ArrayLike, targets: npt.ArrayLike
 ) -> Mixtures:

@@ -49,6 +49,17 @@ def threads_are_free() -> bool:
 
 
 @contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread meanwhile, for many sums of few numbers each.
+
+    Two threads of a busy machine, which wait for each other, took a hundred times as long.
+    """
+    with threads_as_before():
+        torch.set_num_threads(1)
+        yield
+
+
+@contextmanager
 def threads_as_before() -> Iterator[None]:
     """Leave torch as many threads as it had, whatever is chosen meanwhile."""
     before = torch.get_num_threads()
