@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ import torch
 from laconic import threads
 from laconic.training.settings import TrainingConfig
 from laconic.training.threads import fastest_threads, threads_as_before, use_few_threads
+
+SPINS = "GOMP_SPINCOUNT"
 
 
 @pytest.mark.parametrize(("quota", "most"), [("150000 100000", 2), ("max 100000", 64), ("", 64)])
@@ -53,3 +58,15 @@ def test_small_models_use_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert used(64) == 2
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("chosen", "found"), [(None, "1000"), ("7", "7")])
+def test_threads_of_torch_do_not_wait_long_for_each_other(chosen: str | None, found: str) -> None:
+    """Beside other programs they took five times as long; what somebody chose stays."""
+    environment = {name: value for name, value in os.environ.items() if name != SPINS}
+    if chosen is not None:
+        environment[SPINS] = chosen
+    code = f"import laconic, os, sys; print(os.environ[{SPINS!r}], 'torch' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == [found, "False"]  # set before torch is loaded, which reads it

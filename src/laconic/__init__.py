@@ -8,6 +8,7 @@
 'aababcababcabcd'
 """
 
+import os
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,10 @@ __all__ = [
 ]
 __version__ = "0.2.0"
 
+
+# Threads of PyTorch, if that is not loaded yet, wait for each other by spinning. If other programs
+# need the processors, they had better not spin for long: they took five times as long beside them.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 # What is imported when it is asked for: corpora need pyarrow, estimators torch, vectorizers
 # scikit-learn, all else NumPy, which take longer to load than the command line takes to answer.

@@ -160,7 +160,9 @@ def test_where_time_is_too_short_to_read_it_is_said_how_much_is_enough(
     parts = divide(corpus(300), None, None, resolve("auto", {}))
     left = sized_reading(parts, resolve("auto", {}), where, time.perf_counter())
     assert left.config is None
-    [minutes] = re.findall(r"too few to learn from in time; --minutes (\d+) is enough", left.why)
+    [minutes] = re.findall(
+        r"too few to learn from in time; --minutes (\d+) in all lets it try", left.why
+    )
     config = resolve("auto", {"minutes": float(minutes)})
     assert sized_reading(parts, config, where, time.perf_counter()).config is not None
     config = resolve("auto", {"minutes": float(minutes) - 1})

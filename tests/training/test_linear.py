@@ -54,6 +54,22 @@ def test_nobody_is_judged_by_a_fit_of_its_group() -> None:
     assert 0.3 < right.mean() < 0.7
 
 
+def test_after_time_is_up_no_further_features_are_tried() -> None:
+    data, told = reviews(80), list[tuple[int, int]]()
+    task = task_of(data.labels, "classification")
+    every = GrammarDataset(data.grammars, task.numbers(data.labels))
+    parts = every.select(range(60)), every.select(range(60, 80)), task
+    whole = fit_linear(*parts, progress=lambda *at: told.append(at))
+    assert len(whole.tried) > 2
+    assert not whole.late
+    assert [done for done, _ in told] == list(range(1, len(whole.tried) + 1))
+    assert {steps for _, steps in told} == {len(whole.tried) + 1}
+    short = fit_linear(*parts, until=0.0)
+    assert len(short.tried) == 1
+    assert short.late
+    assert short.held_out.shape == whole.held_out.shape
+
+
 @pytest.mark.parametrize("holdout", [0.0, 0.2])
 @pytest.mark.parametrize("count", [2, 3, 9, 12])
 @pytest.mark.parametrize("task", ["classification", "regression"])

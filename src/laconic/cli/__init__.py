@@ -76,9 +76,6 @@ def _with_hyphens(words: Iterable[str]) -> Iterator[str]:
 
 def main() -> None:
     """Run the command; what the user can mend is told in one line, with exit status 1."""
-    # Torch's threads wait for each other by spinning. If other programs need the processors, they
-    # had better not spin for long: training small models could take twenty times as long.
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     watch()
     try:
         app()

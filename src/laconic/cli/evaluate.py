@@ -19,6 +19,7 @@ from laconic.cli.flags import (
     RunFolder,
 )
 from laconic.cli.inputs import ReadingFlags, labelled_corpus
+from laconic.cli.progress import tell
 from laconic.errors import InputError, visible
 from laconic.files import check_output, write_json
 from laconic.show import how_many
@@ -86,6 +87,8 @@ def _figures(
     from laconic.training.validation import forward_pass
 
     run, path = Run.open(folder), ", ".join(inputs)
+    if not run.finished:
+        tell(f"the training of {folder} is not finished; this is its best model so far")
     corpus = labelled_corpus(inputs, reading, label, run, on_error)
     config = replace(run.config, device=device, trackers=(), stream=None)
     if batch_size is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from laconic.cli.flags import Device, Force, InputPaths, Json, MaybeOut, Reading, RunFolder
 from laconic.cli.inputs import open_inputs
+from laconic.cli.progress import tell
 from laconic.errors import InputError, visible
 from laconic.files import check_output, spare_inputs, write_text
 from laconic.show import how_many
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _STRONGEST = 20  # words, and n-grams, of one document that are listed
 _STEPS, _STEPS_OF_MANY = 32, 4
 _DOCUMENTS = 2000
+_MOST_CLASSES = 10  # whose probabilities are shown
 
 
 def explain(
@@ -78,7 +80,6 @@ def explain(
     """
     if row is not None and top is not None:
         raise InputError("--row explains one document, --top all of them: choose one")
-    row = 0 if row is None else row
     for name, value, least in (
         ("row", row, 0),
         ("top", top, 1),
@@ -111,6 +112,9 @@ def explain(
             raise InputError(f"no {words.kind} occurs {told}; give more of them, or --min-count 1")
         _show_words(words, f"{source}, {run}", out, force, as_json)
     else:
+        if row is None:
+            row = 0
+            tell("the first document; --row 1 is the second")
         found = _explained(predictor, opened, row, target, method, steps or _STEPS)
         _show(found, f"{source}, row {row}", out, force, as_json)
 
@@ -203,9 +207,14 @@ def _print_document(found: Explanation) -> None:
     from laconic.report.explanation_page import AT_PROMPT, GAP, excerpt, said_by, shade
 
     console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(visible(f"prediction: {found.prediction}")))
-    for name, probability in (found.probabilities or {}).items():
+    number = isinstance(found.prediction, float)
+    said = f"{found.prediction:.6g}" if number else found.prediction
+    console.print(Text(visible(f"prediction: {said}")))
+    likely = sorted((found.probabilities or {}).items(), key=lambda each: -each[1])
+    for name, probability in likely[:_MOST_CLASSES]:
         console.print(Text(visible(f"  {probability:6.1%}  {name}")))
+    if more := len(likely[_MOST_CLASSES:]):
+        console.print(Text(f"  and {how_many(more, 'class', 'classes')} less likely"))
     what = "a higher value" if found.target is None else repr(found.target)
     coloured = console.color_system is not None and not console.no_color
     told = f"blue speaks for {what}, red against it"

@@ -128,6 +128,8 @@ def train(
         from laconic.training.run import Run
 
         before = Run.open(out) if resume and (out / "config.json").exists() else None
+        if resume and before is None:
+            tell(f"{out} holds no run to go on with: a new one begins")
         if before is not None:
             # What is not said again is as it was.
             given = {name: value for name, value in given.items() if value != "auto"}
@@ -284,7 +286,7 @@ class _Shown:
     def __call__(self, at: Progress) -> None:
         loss = "" if at.loss is None else f"loss {at.loss:.4f}"
         if not at.epoch:
-            self._bar.show("reading documents", at.step, at.steps, loss)
+            self._bar.show("before reading", at.step, at.steps, loss)
             return
         # All epochs are one bar, so that it tells when the last one will be done.
         done, total = (at.epoch - 1) * at.steps + at.step, at.epochs * at.steps

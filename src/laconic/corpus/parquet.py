@@ -348,7 +348,7 @@ def _check_footer(path: Place) -> None:
     if not footer:
         reason = "is not Parquet, or was cut short: it has no footer"
         if path.suffix != ".parquet":
-            reason += "; of raw documents, `laconic compress` makes a corpus"
+            reason += "; `laconic compress` turns raw documents into a corpus"
         raise CorpusError(reason)
     if at is None:
         return

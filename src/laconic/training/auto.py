@@ -6,6 +6,7 @@ their last layers, so that whatever takes a model takes this one.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ from laconic.nn.memory import (
     memory_figures,
     use_expandable_segments,
 )
+from laconic.show import how_many
 from laconic.tasks import Task, summary
 from laconic.training.accelerator import accelerator_for
 from laconic.training.blend import Blend, mixtures
@@ -46,6 +48,7 @@ from laconic.training.threads import threads_as_before, use_few_threads
 from laconic.training.validation import forward_pass
 
 Say = Callable[[str], None]
+_LONG = 2  # minutes of counting, which are told in advance
 _COUNTING = ("ngrams", "phrases", "shared_ngrams", "ngram_buckets", "ngram_counts")
 _UNUSED = (*_COUNTING, "ngram_dropout", "view_loss")
 
@@ -91,7 +94,7 @@ def learn(
             work.say(f"finished   before: {folder} is as it was")
             model, line = Run.open(folder).model(), recorder.history[-1]
         else:
-            counting = work.count(weights)
+            counting = work.count(weights, began, progress)
             counted = memory_figures(accelerator.device)  # train forgets the peaks
             optimizer = new_optimizer(config, counting.model)
             known = (parts.training, parts.validation, parts.task, counting.model, optimizer)
@@ -155,8 +158,13 @@ class _Work:
     say: Say
     refit: bool
 
-    def count(self, weights: npt.ArrayLike | None) -> LinearView:
-        """Fit the linear view."""
+    def count(
+        self,
+        weights: npt.ArrayLike | None,
+        began: float,
+        progress: Callable[[Progress], None] | None,
+    ) -> LinearView:
+        """Fit the linear view; where time is up, of what was tried until then."""
         parts, config = self.parts, self.config
         by_row = None if weights is None else np.asarray(weights, np.float32)[parts.rows]
         fitted = partial(
@@ -168,6 +176,8 @@ class _Work:
             groups=parts.groups,
             refit=self.refit,
             seed=config.seed,
+            until=deadline(config, self.accelerator, began) or math.inf,
+            progress=partial(self._counted, time.perf_counter(), progress),
         )
         found, device = None, self.accelerator.device
         if device.type == "cuda":
@@ -181,9 +191,24 @@ class _Work:
             give_back_memory()
             self.say(f"counting   on the CPU: {device} has too little memory")
             found = fitted()
+        if found.late:
+            self.say(f"counting   time was up: {how_many(len(found.tried), 'way')} tried, no more")
         score = self._score(found.held_out, found.rows)
         self.say(f"counting   {score}{found.features}")
         return found
+
+    def _counted(
+        self, began: float, progress: Callable[[Progress], None] | None, done: int, steps: int
+    ) -> None:
+        """Tell how far counting is, and after the first step how long it takes, if that is long."""
+        if progress is not None:
+            progress(Progress(0, self.config.epochs, done, steps, None, 0.0))
+        minutes = (steps - done) * (time.perf_counter() - began) / 60
+        if done == 1 and minutes > _LONG:
+            self.say(
+                f"counting   about {minutes:.0f} min to go: documents are many or long, or "
+                "the machine is busy"
+            )
 
     def _balanced(self, weights: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
         """Return weights of documents, times those of their classes if these are wanted."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from math import inf
@@ -90,6 +91,8 @@ class LinearView:
     """The loss of each of the features that were tried, on held-out documents."""
     documents: int
     """That it learned from in the end."""
+    late: bool = False
+    """Whether time was up before all features were tried."""
 
 
 def fit_linear(
@@ -102,6 +105,8 @@ def fit_linear(
     refit: bool = True,
     seed: int = 0,
     device: torch.device | str = "cpu",
+    until: float = inf,
+    progress: Callable[[int, int], None] = lambda done, steps: None,
 ) -> LinearView:
     """Return the linear model of the training's documents that is best on held-out ones.
 
@@ -109,7 +114,9 @@ def fit_linear(
     If few validate, parts of all take turns, in which documents of a group stay together: `groups`
     are int64, of the training and then of the validation. With `refit` the last fit learns from
     those that validate, too; what is said of them is then said by fits that learned from most
-    others. `weights`, float [N], are those of the training's documents.
+    others. `weights`, float [N], are those of the training's documents. After `until`, of
+    time.perf_counter(), no further features are tried; `progress` is told how many steps of how
+    many are done.
     """
     rng = np.random.default_rng([seed, 0x11EA])
     held = training.select([]) if validation is None else validation
@@ -125,7 +132,8 @@ def fit_linear(
     kinds: Sequence[Features] = OF_FEW_LETTERS if sample.letters <= _FEW_LETTERS else CANDIDATES
     if training.grammars.rulebook is None:
         kinds = list(dict.fromkeys(kind._replace(shared=0) for kind in kinds))
-    tried = _compared(sample, kinds, task, sample.splits(np.random.default_rng(seed)), device)
+    splits = sample.splits(np.random.default_rng(seed))
+    tried = _compared(sample, kinds, task, splits, device, until=until, progress=progress)
     usual = kinds[0]._replace(told_apart=False)
     best = min(tried, key=lambda kind: tried[kind].loss, default=usual)
     about = tried[best].strength if tried else _USUAL
@@ -147,7 +155,8 @@ def fit_linear(
         held_out, start = matrix.crossed(used.turns(rng), strength, start)
     model = matrix.model_of(matrix.fit(rows, strength, start))
     losses = {str(kind): step.loss for kind, step in tried.items()}
-    return LinearView(model, best, strength, held_out, used.valid_rows, losses, len(rows))
+    late = bool(splits) and len(tried) < len(kinds)
+    return LinearView(model, best, strength, held_out, used.valid_rows, losses, len(rows), late)
 
 
 def compared(
@@ -178,12 +187,16 @@ def _compared(
     device: torch.device | str,
     tolerance: float = _ROUGHLY,
     thorough: bool = False,
+    until: float = inf,
+    progress: Callable[[int, int], None] = lambda done, steps: None,
 ) -> dict[Features, _Step]:
     """Return what each kind of features comes to, and the best ones the other way, too.
 
-    If `thorough`, all of them both ways, and each at its best, also if others are better.
+    If `thorough`, all of them both ways, and each at its best, also if others are better. At least
+    one, and no more after `until`; a step that is left for `progress` is the last fit.
     """
     both_ways = len(kinds) if thorough else _BOTH_WAYS
+    steps = len(kinds) + both_ways + 1
     tried: dict[Features, _Step] = {}
 
     def attempt(kind: Features, matrix: _Matrix) -> None:
@@ -191,9 +204,15 @@ def _compared(
         matrices = matrix.of_splits(splits, kind.told_apart)
         path = _path(matrices, splits, _STRENGTHS, tolerance, to_beat)
         tried[kind] = min(path, key=lambda each: each.loss)
+        progress(len(tried), steps)
+
+    def late() -> bool:
+        return bool(tried) and time.perf_counter() > until
 
     matrices: dict[Features, _Matrix] = {}
     for kind in kinds if splits else ():
+        if late():
+            break
         matrix = _Matrix(documents, kind, task, device)
         kind = kind if matrix.can_tell else kind._replace(told_apart=False)
         matrices[kind] = matrix
@@ -201,7 +220,7 @@ def _compared(
         if len(matrices) > both_ways:
             del matrices[max(matrices, key=lambda kind: tried[kind].loss)]
     for kind, matrix in matrices.items():
-        if matrix.can_tell:
+        if matrix.can_tell and not late():
             attempt(kind._replace(told_apart=not kind.told_apart), matrix)
     return tried
 

@@ -82,7 +82,7 @@ def sized_reading(
     if some < (fewest := _FEWEST_STEPS * reading.batch_size):
         needed = min(documents, fewest) / speed / _SPARE  # to read all once is enough, too
         minutes = (time.perf_counter() - began + needed) / 60
-        enough = f"--minutes {math.ceil(minutes)} is enough"
+        enough = f"--minutes {math.ceil(minutes)} in all lets it try"
         return Sized(None, f"left out: {rate} are too few to learn from in time; {enough}{cure}")
     part = replace(reading, epochs=1, documents_per_epoch=some)
     return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}{cure}", late)
