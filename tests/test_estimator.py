@@ -612,7 +612,9 @@ def test_by_default_few_documents_are_counted() -> None:
     assert (classifier.n_iter_, classifier.history_) == (0, [])
     assert classifier.score(*farm(30, seed=1)) == 1
     counted, read = said.getvalue().splitlines()
-    assert counted.startswith("counting   accuracy 100.00 % held out: n-grams of 1–")
+    assert counted.startswith(
+        "counting   accuracy 100.00 % held out, only 6 documents: n-grams of 1–"
+    )
     assert "cannot show if it helps" in read
     again = pickle.loads(pickle.dumps(classifier))
     np.testing.assert_array_equal(again.predict_proba(texts), classifier.predict_proba(texts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -85,6 +86,32 @@ def test_train(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (out / "model/model.safetensors").read_bytes() == (
         folder / "run/model/model.safetensors"
     ).read_bytes()
+
+
+def test_who_goes_on_need_not_name_the_documents_again(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Run.open(folder / "run").metrics()
+    laconic("train", "-o", folder / "run", "--resume")
+    assert Run.open(folder / "run").metrics() == before
+    assert "no run" not in capsys.readouterr().err
+    with pytest.raises(InputError, match="name what to train on"):
+        laconic("train", "-o", tmp_path / "new", "--resume")
+    assert f"{tmp_path / 'new'} holds no run to go on with" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_who_evaluates_an_unfinished_run_is_told(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, is_told in (("whole", False), ("begun", True)):
+        run = tmp_path / name
+        shutil.copytree(folder / "run", run)
+        lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+        (run / "metrics.jsonl").write_text("".join(lines[:-1] if is_told else lines))
+        laconic("evaluate", run, folder / "test.parquet")
+        told = f"the training of {run} is not finished; this is its best model so far"
+        assert (told in capsys.readouterr().err) == is_told
 
 
 def test_settings_from_flags_file_and_preset(

@@ -90,6 +90,11 @@ def test_scores_are_what_is_lost_without_a_column(kind: str, task: str) -> None:
             wanted[each.text][1],
         )
         assert each.kind == ("ngram" if len(each.text) <= 3 else "phrase")
+    longer = [each for each in found.ngrams if len(each.text.strip()) > 2]
+    assert list(found.longer_ngrams()) == longer
+    assert 0 < len(longer) < len(found.ngrams)
+    short = replace(found, ngrams=tuple(each for each in found.ngrams if each not in longer))
+    assert short.longer_ngrams() == short.ngrams
     scores = [abs(each.score) for each in found.ngrams]
     assert scores == sorted(scores, reverse=True)
 

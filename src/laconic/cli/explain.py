@@ -235,7 +235,7 @@ def _print_document(found: Explanation) -> None:
     console.print(text)
     _print_phrases("strongest words", found.words()[:_STRONGEST], "score", "word")
     if found.ngrams:
-        _print_phrases("strongest n-grams", found.ngrams[:_STRONGEST], "score", "n-gram")
+        _print_phrases("strongest n-grams", found.longer_ngrams()[:_STRONGEST], "score", "n-gram")
 
 
 def _print_phrases(title: str, phrases: Sequence[Phrase], score: str, kind: str = "phrase") -> None:

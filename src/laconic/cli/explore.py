@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from cyclopts import Parameter
 
 from laconic.cli.flags import Device, Force, InputPaths, Label, MaybeOut, OnError, Reading
-from laconic.cli.inputs import LeftOut, ReadingFlags, column, naming_the_flag, open_inputs
+from laconic.cli.inputs import (
+    LeftOut,
+    ReadingFlags,
+    column,
+    naming_the_flag,
+    open_inputs,
+    trained_on,
+)
 from laconic.codecs import CodecName
 from laconic.errors import InputError, needs
 from laconic.files import check_output, spare_inputs, write_text
@@ -75,7 +82,7 @@ def explore(
         raise InputError(f"--port must be from 0 to 65535, not {port}")
     if len(inputs) == 1 and (Path(inputs[0]) / "config.json").is_file() and run is None:
         run = Path(inputs[0])
-        inputs, label = _trained_on(run, label)
+        inputs, label = trained_on(run, label, f"name documents, and --run {run}")
     corpus, files = _opened(inputs, run, reading, label, on_error, codec)
     from laconic.explore.library import Library
 
@@ -92,31 +99,6 @@ def explore(
         print(out)
     else:
         _serve(library, answers, port)
-
-
-def _trained_on(run: Path, label: str | None) -> tuple[list[str], str | None]:
-    """Return the files that a run was trained on, as it says, and the column of labels."""
-    with needs("a run", "train"):
-        from laconic.training.run import Run
-
-    told = Run.open(run).about.get("corpus", {})
-    path = told.get("path")
-    if not isinstance(path, str) or not path:
-        raise InputError(
-            f"{run} does not say what it was trained on: name documents, and --run {run}"
-        )
-    if path == "/dev/stdin":
-        raise InputError(
-            f"{run} was trained on standard input, which is gone: name documents, and --run {run}"
-        )
-    # Several files are told with blanks between them, which names may hold, too.
-    paths = [path] if Path(path).exists() else path.split(" ")
-    if missing := [each for each in paths if "://" not in each and not Path(each).exists()]:
-        raise InputError(
-            f"{missing[0]}, which {run} was trained on, is not there: name documents, "
-            f"and --run {run}"
-        )
-    return paths, label or told.get("label")
 
 
 @naming_the_flag()

@@ -37,6 +37,10 @@ RunFolder: TypeAlias = Annotated[Path, Parameter(help="The folder that laconic t
 InputPaths: TypeAlias = Annotated[
     list[str], Parameter(negative="", help="Files, globs, folders or URLs, or one corpus.")
 ]
+MaybeInputPaths: TypeAlias = Annotated[
+    list[str] | None,
+    Parameter(negative="", help="As in other commands; with --resume, by default as before."),
+]
 Label: TypeAlias = Annotated[
     str | None,
     Parameter(help=_LABEL),

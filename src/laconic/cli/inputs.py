@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
 from laconic.cli.progress import tell
-from laconic.errors import NO_LABEL, InputError, LaconicError
+from laconic.errors import NO_LABEL, InputError, LaconicError, needs
 from laconic.formats.registry import FormatName
 from laconic.show import how_many
 
@@ -235,3 +236,24 @@ def _labelled(corpus: Corpus, file: str, left_out: LeftOut | None) -> Corpus:
 def column(name: str | None) -> str | int | None:
     """Return a column by its name, or by its position if that is what was given."""
     return int(name) if name is not None and name.isdecimal() else name
+
+
+def trained_on(run: Path, label: str | None, cure: str) -> tuple[list[str], str | None]:
+    """Return the files that a run was trained on, as it says, and the column of labels.
+
+    InputError, with the cure, if it does not say so, or they are gone.
+    """
+    with needs("a run", "train"):
+        from laconic.training.run import Run
+
+    told = Run.open(run).about.get("corpus", {})
+    path = told.get("path")
+    if not isinstance(path, str) or not path:
+        raise InputError(f"{run} does not say what it was trained on: {cure}")
+    if path == "/dev/stdin":
+        raise InputError(f"{run} was trained on standard input, which is gone: {cure}")
+    # Several files are told with blanks between them, which names may hold, too.
+    paths = [path] if Path(path).exists() else path.split(" ")
+    if missing := [each for each in paths if "://" not in each and not Path(each).exists()]:
+        raise InputError(f"{missing[0]}, which {run} was trained on, is not there: {cure}")
+    return paths, label or told.get("label")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from laconic.cli.flags import InputPaths, Json, Label, OnError, Out, Reading, Switch
-from laconic.cli.inputs import labelled_corpus
+from laconic.cli.flags import Json, Label, MaybeInputPaths, OnError, Out, Reading, Switch
+from laconic.cli.inputs import labelled_corpus, trained_on
 from laconic.cli.interrupt import resumable
 from laconic.cli.progress import Bar, main_process, tell
 from laconic.errors import InputError
@@ -65,7 +65,7 @@ else:
 
 
 def train(
-    inputs: InputPaths,
+    inputs: MaybeInputPaths = None,
     /,
     *,
     out: Out,
@@ -130,6 +130,11 @@ def train(
         before = Run.open(out) if resume and (out / "config.json").exists() else None
         if resume and before is None:
             tell(f"{out} holds no run to go on with: a new one begins")
+        if not inputs:
+            cure = "name what to train on: files, folders or a corpus"
+            if before is None:
+                raise InputError(cure)
+            inputs, label = trained_on(out, label, cure)
         if before is not None:
             # What is not said again is as it was.
             given = {name: value for name, value in given.items() if value != "auto"}

@@ -32,6 +32,7 @@ from laconic.inference.words import Word, words_of
 Method: TypeAlias = Literal["gradient", "integrated"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 _SHOWN = 5  # words of an explanation at a prompt
+_TELLING = 3  # letters of an n-gram that a reader can make something of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,13 @@ class Explanation:
         """
         scored = ((word.name, word.score) for word in self.spans if word.text.strip())
         return _totals(scored, "word")
+
+    def longer_ngrams(self) -> tuple[Phrase, ...]:
+        """Return the n-grams of at least three letters, or all if there is none.
+
+        Shorter ones are in most words, and say little: what they add is in the words' scores.
+        """
+        return tuple(e for e in self.ngrams if len(e.text.strip()) >= _TELLING) or self.ngrams
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON can hold it; classes are spelled as texts."""

@@ -126,7 +126,7 @@ def explained(found: Explanation, most: int) -> Html:
     lists = [_phrases("Strongest words", found.words()[:most], "score")]
     if found.ngrams:
         # What is counted is told apart from symbols: its scores are exact, and overlap.
-        lists.append(_phrases("Strongest n-grams", found.ngrams[:most], "score"))
+        lists.append(_phrases("Strongest n-grams", found.longer_ngrams()[:most], "score"))
     return joined(
         element("h2", visible(f"What spoke for {what}")),
         element("p", "against", element("i"), "for", class_="scale"),

@@ -42,7 +42,7 @@ from laconic.training.progress import Progress
 from laconic.training.recorder import Recorder
 from laconic.training.run import READING, Run
 from laconic.training.settings import TrainingConfig
-from laconic.training.sizing import Sized, deadline, sized_reading
+from laconic.training.sizing import FEWEST_HELD_OUT, Sized, deadline, sized_reading
 from laconic.training.streaming import with_stream
 from laconic.training.threads import threads_as_before, use_few_threads
 from laconic.training.validation import forward_pass
@@ -300,7 +300,8 @@ class _Work:
             return ""
         leading = self.parts.task.leading()[0]
         value = figures[leading.name]
-        return "" if value is None else f"{leading.spelled(value)} held out: "
+        few = f", only {how_many(len(rows), 'document')}" if len(rows) < FEWEST_HELD_OUT else ""
+        return "" if value is None else f"{leading.spelled(value)} held out{few}: "
 
 
 def together(counting: GrammarModel, reading: GrammarModel, blend: Blend) -> GrammarModel:

@@ -17,7 +17,7 @@ from laconic.training.settings import TrainingConfig, resolve
 from laconic.training.threads import fastest_threads, threads_are_free
 
 _MINUTES = 0.8  # on a CPU, from the beginning; on a GPU as long as it takes
-_FEWEST_HELD_OUT = 50  # documents, that can show whether reading helps
+FEWEST_HELD_OUT = 50  # documents, that can show whether reading helps
 _FEWEST_STEPS = 300  # that teach a small model to read anything
 _PROBE = 96  # documents that tell how fast reading is
 _SPARE = 0.85  # of the time is for steps: the rest validates
@@ -44,7 +44,7 @@ def sized_reading(
     threads they are fastest.
     """
     documents, held_out = len(parts.training), len(parts.validation or ())
-    if held_out < _FEWEST_HELD_OUT:
+    if held_out < FEWEST_HELD_OUT:
         return Sized(
             None, f"left out: {how_many(held_out, 'held-out document')} cannot show if it helps"
         )
