@@ -48,8 +48,8 @@ SURES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 INTRODUCTION = f"""# How views are blended
 
 Written by `make docs` from `experiments/results/blended`. Automatic training [blends](training.md) what counting and reading say. Counting speaks alone, or reading if it is
-better for sure; the other view gets the share that for sure lowers the loss of held-out documents most. *For sure* is by so many standard errors less than in their
-mean: else a few documents would decide by chance. How many was chosen here, on {DOCUMENTS:,} training documents of a set at random, cut at {LONGEST:,} letters. Both views learn
+better for sure; the other view gets the share that for sure lowers the loss of held-out documents most. *For sure* means that the mean gain less so many standard
+errors is above 0: else a few documents would decide by chance. How many was chosen here, on {DOCUMENTS:,} training documents of a set at random, cut at {LONGEST:,} letters. Both views learn
 from {1 - HELD_OUT:.0%} of them (reading with the preset `fast`, at most {MOST_EPOCHS} epochs); of the rest, {", ".join(map(str, TOLD_BY[:-1]))} or {TOLD_BY[-1]} tell the blend, and all others what it is worth, {DRAWS} times each; no test is
 looked at. *Above*: accuracy above the better view's, in points, mean over sets; *worst set*: of the set where that is least; *worse*: in how many of a hundred blends it is
 more than {100 * NOTICEABLY:.1f} points below; *exchanged*: above, if reading is taken for counting and counting for reading, as where counting is the worse view. **Bold**: the best.
@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def name_of(sure: float) -> str:
     """Return the name of trials, which is their method's."""
-    return f"{sure:g} standard errors"
+    return f"{sure:g} × standard error"
 
 
 def trial(dataset: str, seed: int, cache: Path = CACHE) -> Iterator[Figures]:

@@ -217,8 +217,8 @@ def report(rows: list[dict[str, Any]]) -> str:
         "`GrammarClassifier().fit(texts, labels)` on the first 1,500 traces, beside "
         "logistic regression (C = 30) on `GrammarVectorizer((1, 5))`. Rows are measured again when "
         "defaults change, which held-out parts of training sets decide; the rival, to which "
-        "nothing changes, keeps the figures and seconds of its first run. *Reading* is what held-out "
-        "documents let reading say; of the last row it is not kept (–). "
+        "nothing changes, keeps the figures and seconds of its first run. *Reading* is what "
+        "held-out documents let reading say; of the last row it is not kept (–). "
         "The rare classes of adfa_ld have few test documents: three seeds tell more than one.",
         "",
         "| set | seed | train | accuracy % | rival's | difference | macro-F1 | rival's | seconds "

@@ -48,8 +48,9 @@ __version__ = "0.2.0"
 
 
 # Threads of PyTorch, if that is not loaded yet, wait for each other by spinning. If other programs
-# need the processors, they had better not spin for long: they took five times as long beside them.
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+# need the processors, they had better not spin for long: beside them they took five times as long.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 # What is imported when it is asked for: corpora need pyarrow, estimators torch, vectorizers
 # scikit-learn, all else NumPy, which take longer to load than the command line takes to answer.

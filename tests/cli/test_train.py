@@ -95,6 +95,16 @@ def test_who_goes_on_need_not_name_the_documents_again(
     laconic("train", "-o", folder / "run", "--resume")
     assert Run.open(folder / "run").metrics() == before
     assert "no run" not in capsys.readouterr().err
+    texts = [f"w{k % 7} w{k % 3}" for k in range(30)]
+    (tmp_path / "a.txt").write_text("\n".join(text for text in texts for _ in range(2)))
+    (tmp_path / "b.txt").write_text("\n".join(text[::-1] for text in texts for _ in range(2)))
+    laconic("train", tmp_path, "-o", tmp_path / "lines", *READS, "--lines", "2",
+            "--label-from-path", "name")  # fmt: skip
+    about = tmp_path / "lines/about.json"
+    told = json.loads(about.read_text())
+    about.write_text(json.dumps(told | {"command": "laconic train x --lines 2 -o lines"}))
+    with pytest.raises(InputError, match=r"not remember --lines; .* laconic train x --lines 2"):
+        laconic("train", "-o", tmp_path / "lines", "--resume")
     with pytest.raises(InputError, match="name what to train on"):
         laconic("train", "-o", tmp_path / "new", "--resume")
     assert f"{tmp_path / 'new'} holds no run to go on with" in capsys.readouterr().err
@@ -110,7 +120,7 @@ def test_who_evaluates_an_unfinished_run_is_told(
         lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
         (run / "metrics.jsonl").write_text("".join(lines[:-1] if is_told else lines))
         laconic("evaluate", run, folder / "test.parquet")
-        told = f"the training of {run} is not finished; this is its best model so far"
+        told = f"the training of {run} is not finished; this is its model so far"
         assert (told in capsys.readouterr().err) == is_told
 
 

@@ -167,3 +167,11 @@ def test_counting_is_the_ground_until_reading_is_better_for_sure() -> None:
     better = np.stack([1 - targets, targets], 1) + 0.5 * rng.normal(size=(3_000, 2))
     worse = better + 2 * rng.normal(size=better.shape)
     assert blended(task, worse, better, targets).share == 1
+
+
+def test_nobody_is_surer_than_held_out_documents_can_tell() -> None:
+    task, targets = Classification((0, 1)), np.arange(100) % 2
+    right = np.stack([1 - targets, targets], 1).astype(float)
+    for sure in (0.0, 1.5):
+        blend = blended(task, right, 0.9 * right, targets, sure=sure)
+        assert 0 < blend.counting + blend.reading <= 2**5 + 1e-6

@@ -87,8 +87,6 @@ def _figures(
     from laconic.training.validation import forward_pass
 
     run, path = Run.open(folder), ", ".join(inputs)
-    if not run.finished:
-        tell(f"the training of {folder} is not finished; this is its best model so far")
     corpus = labelled_corpus(inputs, reading, label, run, on_error)
     config = replace(run.config, device=device, trackers=(), stream=None)
     if batch_size is not None:
@@ -102,6 +100,8 @@ def _figures(
     except InputError as error:
         raise InputError(error.reason, file=str(path), document=error.document) from None
     model = run.model(str(accelerator_for(config, None).device))
+    if not run.finished:
+        tell(f"the training of {folder} is not finished; this is its model so far")
     outputs = forward_pass(model, config).outputs(dataset)
     known = {"run": str(folder), "corpus": str(path), "classes": list(task.classes)}
     return known | task.evaluate(outputs, targets_of(dataset)), task.metrics

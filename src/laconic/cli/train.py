@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 # The settings that somebody who begins may want; all others describe models.
 _FIRST = ("preset", "minutes", "model", "task", "class_weights", "holdout", "seed", "device")
+_NOT_REMEMBERED = (  # by a run, of how its documents were read
+    *("--valid", "--group", "--format", "--delimiter", "--lines", "--label-from-path"),
+    *("--with-path", "--max-document"),
+)
 _MANY = 20  # documents, of which some should have the same label
 _SOON = 5  # seconds, after which the time can be told
 _LONG = 10  # minutes, for which people had better not wait
@@ -87,7 +91,9 @@ def train(
 
     laconic train reviews.parquet -o runs/counted --model ngram --ngrams 6
 
-    laconic train reviews.parquet -o runs/big --config big.toml --composer dual_gru --resume
+    laconic train reviews.parquet -o runs/big --config big.toml --composer dual_gru
+
+    laconic train -o runs/big --resume
 
     torchrun --nproc-per-node 8 -m laconic train corpus/ -o runs/many
 
@@ -131,9 +137,12 @@ def train(
         if resume and before is None:
             tell(f"{out} holds no run to go on with: a new one begins")
         if not inputs:
-            cure = "name what to train on: files, folders or a corpus"
             if before is None:
-                raise InputError(cure)
+                raise InputError("name what to train on: files, folders or a corpus")
+            command = str(before.about.get("command") or "laconic train …")
+            cure = f"go on by what it began with, and --resume: {command}"
+            if told := [flag for flag in _NOT_REMEMBERED if flag in command]:
+                raise InputError(f"{out} does not remember {told[0]}; {cure}")
             inputs, label = trained_on(out, label, cure)
         if before is not None:
             # What is not said again is as it was.
@@ -291,7 +300,7 @@ class _Shown:
     def __call__(self, at: Progress) -> None:
         loss = "" if at.loss is None else f"loss {at.loss:.4f}"
         if not at.epoch:
-            self._bar.show("before reading", at.step, at.steps, loss)
+            self._bar.show("counting", at.step, at.steps, loss)
             return
         # All epochs are one bar, so that it tells when the last one will be done.
         done, total = (at.epoch - 1) * at.steps + at.step, at.epochs * at.steps

@@ -298,7 +298,7 @@ class Corpus:
         """Return the corpus of some documents, in memory: integers [K], a mask [N] or a slice."""
         wanted = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
         if wanted.dtype == bool:
-            return self._like_this(self.filter(wanted).to_arrow())
+            wanted = np.flatnonzero(self._mask(wanted))
         wanted = row_numbers(wanted, len(self))
         tables, order = [], []
         for number, here, within in by_group(self._starts, wanted):
@@ -316,10 +316,7 @@ class Corpus:
         >>> [each.text() for each in corpus.filter([True, False, True])]
         ['abab', 'abba']
         """
-        kept = np.asarray(mask)
-        if kept.dtype != bool or kept.shape != (len(self),):
-            found = f"shape {kept.shape} and dtype {kept.dtype}"
-            raise IndexError(f"a mask of {found} for {len(self)} documents")
+        kept = self._mask(mask)
         parts = zip(self._pieces, self._starts, self._starts[1:], strict=False)
         pieces = [Filtered(piece, kept[begin:end]) for piece, begin, end in parts]
         return Corpus(self.about, self.schema, [piece for piece in pieces if piece.rows])
@@ -462,6 +459,13 @@ class Corpus:
             f"<Corpus: {how_many(len(self), 'document')}, {self.codec.name} over "
             f"{self.rulebook or self.alphabet!r}, columns {columns}>"
         )
+
+    def _mask(self, mask: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        kept = np.asarray(mask, None if np.size(mask) else bool)
+        if kept.dtype != bool or kept.shape != (len(self),):
+            found = f"shape {kept.shape} and dtype {kept.dtype}"
+            raise IndexError(f"a mask of {found} for {len(self)} documents")
+        return kept
 
     def _like_this(self, table: pa.Table) -> Corpus:
         return Corpus.from_arrow(table.replace_schema_metadata(self.schema.metadata))

@@ -87,7 +87,7 @@ class Filtered:
     def __init__(self, piece: Piece, kept: npt.NDArray[np.bool_]) -> None:
         self.piece, self.kept = piece, kept
         self.rows: int = int(kept.sum())
-        self.size: int = piece.size
+        self.size: int = piece.size * self.rows // max(1, piece.rows)
 
     def load(self, columns: Sequence[str] | None) -> pa.Table:
         """Return these columns, or all."""

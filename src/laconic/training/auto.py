@@ -48,7 +48,7 @@ from laconic.training.threads import threads_as_before, use_few_threads
 from laconic.training.validation import forward_pass
 
 Say = Callable[[str], None]
-_LONG = 2  # minutes of counting, which are told in advance
+_LONG = 15  # seconds of the first step of counting, which are told
 _COUNTING = ("ngrams", "phrases", "shared_ngrams", "ngram_buckets", "ngram_counts")
 _UNUSED = (*_COUNTING, "ngram_dropout", "view_loss")
 
@@ -176,7 +176,7 @@ class _Work:
             groups=parts.groups,
             refit=self.refit,
             seed=config.seed,
-            until=deadline(config, self.accelerator, began) or math.inf,
+            until=self._end_of_counting(began),
             progress=partial(self._counted, time.perf_counter(), progress),
         )
         found, device = None, self.accelerator.device
@@ -197,18 +197,20 @@ class _Work:
         self.say(f"counting   {score}{found.features}")
         return found
 
+    def _end_of_counting(self, began: float) -> float:
+        """Return when no further features are tried; processes, who count alike, try all."""
+        if self.accelerator.num_processes > 1:
+            return math.inf
+        return deadline(self.config, self.accelerator, began) or math.inf
+
     def _counted(
         self, began: float, progress: Callable[[Progress], None] | None, done: int, steps: int
     ) -> None:
-        """Tell how far counting is, and after the first step how long it takes, if that is long."""
+        """Tell how far counting is, and after the first step whether it takes long."""
         if progress is not None:
             progress(Progress(0, self.config.epochs, done, steps, None, 0.0))
-        minutes = (steps - done) * (time.perf_counter() - began) / 60
-        if done == 1 and minutes > _LONG:
-            self.say(
-                f"counting   about {minutes:.0f} min to go: documents are many or long, or "
-                "the machine is busy"
-            )
+        if done == 1 and time.perf_counter() - began > _LONG:
+            self.say("counting   takes long: documents are many or long, or the machine is busy")
 
     def _balanced(self, weights: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
         """Return weights of documents, times those of their classes if these are wanted."""

@@ -91,10 +91,11 @@ def mixtures(
     counted, read = _tensor(counting), _tensor(reading)
     alone = scaled(task, counted, targets).factor, scaled(task, read, targets).factor
     wanted, factors, losses = torch.as_tensor(targets), [], []
+    most = 2.0**_WIDEST / max(alone)  # Nothing is multiplied by more, alone or together.
     for share in _SHARES:
         parts = (1 - share) * alone[0], share * alone[1]
         together = parts[0] * counted + parts[1] * read
-        factor = scaled(task, together, targets).factor
+        factor = min(most, scaled(task, together, targets).factor) if 0 < share < 1 else 1.0
         factors.append((factor * parts[0], factor * parts[1]))
         losses.append(task.losses(factor * together, wanted))
     return Mixtures(factors, torch.stack(losses))

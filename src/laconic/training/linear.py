@@ -92,7 +92,7 @@ class LinearView:
     documents: int
     """That it learned from in the end."""
     late: bool = False
-    """Whether time was up before all features were tried."""
+    """Whether time was up when features had been tried, of which there may be more."""
 
 
 def fit_linear(
@@ -135,6 +135,7 @@ def fit_linear(
     splits = sample.splits(np.random.default_rng(seed))
     tried = _compared(sample, kinds, task, splits, device, until=until, progress=progress)
     usual = kinds[0]._replace(told_apart=False)
+    late = time.perf_counter() > until
     best = min(tried, key=lambda kind: tried[kind].loss, default=usual)
     about = tried[best].strength if tried else _USUAL
     used = every.some(_MOST_SYMBOLS / (1 + every.symbols), 1.0, rng)
@@ -155,7 +156,7 @@ def fit_linear(
         held_out, start = matrix.crossed(used.turns(rng), strength, start)
     model = matrix.model_of(matrix.fit(rows, strength, start))
     losses = {str(kind): step.loss for kind, step in tried.items()}
-    late = bool(splits) and len(tried) < len(kinds)
+    progress(1, 1)
     return LinearView(model, best, strength, held_out, used.valid_rows, losses, len(rows), late)
 
 

@@ -52,7 +52,7 @@ def threads_are_free() -> bool:
 def one_thread() -> Iterator[None]:
     """Let torch use one thread meanwhile, for many sums of few numbers each.
 
-    Two threads of a busy machine, which wait for each other, took a hundred times as long.
+    On a busy machine two threads, which wait for each other, took a hundred times as long.
     """
     with threads_as_before():
         torch.set_num_threads(1)
