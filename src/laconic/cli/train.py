@@ -300,7 +300,7 @@ class _Shown:
     def __call__(self, at: Progress) -> None:
         loss = "" if at.loss is None else f"loss {at.loss:.4f}"
         if not at.epoch:
-            self._bar.show("counting", at.step, at.steps, loss)
+            self._bar.show("preparing", at.step, at.steps, loss)
             return
         # All epochs are one bar, so that it tells when the last one will be done.
         done, total = (at.epoch - 1) * at.steps + at.step, at.epochs * at.steps

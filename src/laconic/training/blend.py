@@ -16,7 +16,7 @@ from laconic.training.threads import one_thread
 _STEPS = 24
 _WIDEST = 5.0  # factors are from 2^-5 to 2^5
 _SHARES = tuple(k / 20 for k in range(21))  # of reading
-SURE = 1.5  # standard errors less than its mean is a gain for sure: docs/blended.md
+SURE = 1.5  # standard errors that are taken off a mean gain: docs/blended.md
 
 
 class Scaled(NamedTuple):
@@ -64,8 +64,8 @@ class Mixtures(NamedTuple):
         """Return the mixture that is best for sure.
 
         Counting speaks alone, or reading if it is better for sure; the other view gets the share
-        that for sure lowers the loss most: by so many standard errors less than in the mean of
-        these documents, a few of which may see a gain by chance.
+        that for sure lowers the loss most. What is sure of a gain is its mean over documents less
+        so many standard errors: a few documents may see one by chance.
         """
         last = len(_SHARES) - 1
         ground = last if self._gains(0, sure)[last] > 0 else 0

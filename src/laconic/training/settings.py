@@ -142,7 +142,7 @@ class TrainingConfig(TrainingSettings):
 
     @classmethod
     def from_json(cls, data: object) -> TrainingConfig:
-        """Return the config with these fields; what came after them did not happen then.
+        """Return the config with these fields; a missing one does what was done before it came.
 
         The preset is but a name here: what it says today changes nothing of what was kept.
         """
