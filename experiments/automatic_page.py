@@ -33,7 +33,7 @@ Written by `make docs` from `experiments/results/auto`: `laconic train` with not
 compressed by Re-Pair over a rulebook of the training documents. No setting differs from set to set, and none was chosen by a test ([how](choices.md)). *Counting* and *reading* are the two parts of
 the same models, each by itself; *share* is what held-out documents let reading say; *part* is the difference to the better part, *rival* that to the
 linear model: scikit-learn's TF-IDF and logistic regression, of words 1–2 or of characters 1–5, whichever held-out documents prefer, C by these, too. What it makes of a file
-on two processors is [the first minute](first_minute.md). These models were trained before reading's share was [told as it is now](blended.md).
+on two processors is [the first minute](first_minute.md).
 
 ```
 python -m experiments.paper run --grid experiments/auto --results experiments/results/auto --device cuda --processes 15
