@@ -200,7 +200,11 @@ def advice(evidence: Evidence, kind: Kind) -> str:
         told = f"{ours[1].name} and {theirs[1].name} are as good ({gain:+.1f} points)"
     else:
         told = f"use {theirs[1].name}: {ours[1].name}, Laconic's best, is {-gain:.1f} points below"
-    faster = max((ratio for ratio, _ in _ratios(evidence, kind).values()), default=None)
+    ratios = _ratios(evidence, kind)
+    faster = max(
+        (ratios[each.name][0] for each in FAMILIES if each.ours and each.name in ratios),
+        default=None,
+    )
     cost = f"; grammars train up to {faster:.1f} times as fast as characters" if faster else ""
     return f"- **{kind.name}**: {told}{cost}."
 

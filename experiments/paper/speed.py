@@ -49,6 +49,7 @@ METHODS = (
         for composer in ("mlp", "dual_gru", "grc")
         for codec in ("repair", "lzd")
     ),
+    "grc-repair+auto",
     "grc-lz78",
     "grc-deflate",
     "bpe",

@@ -90,7 +90,7 @@ def test_advice_follows_the_rows(tmp_path: Path, ours: float, told: str) -> None
     assert "times as fast" not in line  # nobody has measured it
     points = [
         {"set": "imdb", "method": m, "documents_per_s": s, "peak_mb": 100.0}
-        for m, s in (("characters", 10.0), ("grc-lzd", 25.0))
+        for m, s in (("characters", 10.0), ("grc-lzd", 25.0), ("bpe", 30.0))
     ]
     write(tmp_path / "paper" / "speed.json", {"points": points})
     assert "up to 2.5 times as fast" in advice(Evidence(tmp_path), IMDB)
