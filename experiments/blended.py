@@ -10,7 +10,6 @@ at. Trials that are done are skipped.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -25,6 +24,7 @@ from benchmarks.command import write_pages
 from experiments.paper.corpora import CACHE, training_corpus
 from experiments.paper.results import Figures, about, add_rows, find_row, rows_in
 from experiments.paper.table import table
+from experiments.trials import parse
 from laconic.tasks import Task
 from laconic.training.blend import SURE, Blend, Mixtures, mixtures
 from laconic.training.holdout import divide, targets_of
@@ -86,17 +86,7 @@ class Worth(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run what is missing, or write the page."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.blended",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("command", choices=("run", "report"))
-    parser.add_argument("--sets", nargs="+", default=SETS)
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--cache", type=Path, default=CACHE)
-    parser.add_argument("--check", action="store_true", help="only say if the page is up to date")
-    given = parser.parse_args(arguments)
+    given = parse(arguments, "blended", __doc__, SETS, RESULTS)
     if given.command == "report":
         write_pages({PAGE: page(given.results)}, given.check)
         return

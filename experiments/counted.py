@@ -11,7 +11,6 @@ skipped.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
@@ -27,6 +26,7 @@ from benchmarks.command import write_pages
 from experiments.paper.corpora import CACHE, training_corpus
 from experiments.paper.results import Figures, about, add_rows, find_row, rows_in
 from experiments.paper.table import table
+from experiments.trials import parse
 from laconic.training import linear, telling
 from laconic.training.blend import scaled
 from laconic.training.holdout import divide, targets_of
@@ -79,17 +79,7 @@ A fit ends where the gradient of its loss is so small a part of what it is at th
 
 def main(arguments: list[str] | None = None) -> None:
     """Run what is missing, or write the page."""
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.counted",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("command", choices=("run", "report"))
-    parser.add_argument("--sets", nargs="+", default=[*OTHERS, *FEW_LETTERS])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--cache", type=Path, default=CACHE)
-    parser.add_argument("--check", action="store_true", help="only say if the page is up to date")
-    given = parser.parse_args(arguments)
+    given = parse(arguments, "counted", __doc__, (*OTHERS, *FEW_LETTERS), RESULTS)
     if given.command == "report":
         write_pages({PAGE: page(given.results)}, given.check)
         return
