@@ -176,6 +176,57 @@ def test_another_delimiter_is_recognised(
     assert said.endswith(f"; are fields apart by --delimiter {told}?")
 
 
+def test_a_run_remembers_what_is_between_fields(
+    reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commas = tmp_path / "commas.csv"
+    commas.write_text(reviews.read_text())
+    reviews.write_text(reviews.read_text().replace(",", ";"))
+    run, quick = tmp_path / "run", ("--model", "ngram", "--epochs", "1", "--device", "cpu")
+    laconic("train", reviews, "-o", run, "--delimiter", ";", "--label", "stars", *quick)
+    capsys.readouterr()
+    for other, told in ((reviews, True), (commas, False)):
+        laconic("evaluate", run, other)
+        captured = capsys.readouterr()
+        assert "accuracy" in captured.out
+        assert ("read with ';' between fields, as in training" in captured.err) == told
+    laconic("predict", run, reviews, "-o", tmp_path / "p.csv")
+    laconic("train", "-o", run, "--resume")
+
+
+def test_classes_that_training_did_not_know(
+    reviews: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, quick = tmp_path / "run", ("--model", "ngram", "--epochs", "1", "--device", "cpu")
+    laconic("train", reviews, "-o", run, "--label", "stars", *quick)
+    with reviews.open("a") as file:
+        file.write("A soup of another kind,9\n")
+    said = refused("evaluate", run, reviews)
+    assert "it is of class '9', unseen in training" in said
+    assert said.endswith("leave it out, as --on-error skip does")
+    capsys.readouterr()
+    laconic("evaluate", run, reviews, "--on-error", "skip")
+    assert "1 document left out, the first: document" in capsys.readouterr().err
+
+
+def test_a_glob_is_remembered(reviews: Path, tmp_path: Path) -> None:
+    run, quick = tmp_path / "run", ("--model", "ngram", "--epochs", "1", "--device", "cpu")
+    laconic("train", f"{reviews.parent}/{reviews.name[:-5]}*.csv", "-o", run, "--label", "stars",
+            *quick)  # fmt: skip
+    laconic("train", "-o", run, "--resume")
+
+
+def test_many_whole_numbers_may_be_amounts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "amounts.csv"
+    rows = [f"so many things {'x' * (k % 25)},{k % 25}" for k in range(100)]
+    file.write_text("\n".join(["text,label", *rows, ""]))
+    laconic("train", file, "-o", tmp_path / "run", "--model", "ngram", "--epochs", "1")
+    told = "25 classes, all whole numbers: --task regression would learn amounts"
+    assert told in capsys.readouterr().err
+
+
 def test_a_column_is_misspelt(reviews: Path, tmp_path: Path) -> None:
     said = refused("train", reviews, "-o", tmp_path / "run", "--label", "star")
     assert said == (

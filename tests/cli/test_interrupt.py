@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -74,6 +75,18 @@ def laconic(*words: object, folder: Path, status: int = 0) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == status, done.stderr
     return done.stderr
+
+
+def test_output_that_nobody_reads_is_no_success(tmp_path: Path) -> None:
+    """Like other programs, which SIGPIPE ends, so that `set -o pipefail` sees it."""
+    (tmp_path / "many.txt").write_text("some words\n" * 2_000)
+    laconic("-m", "laconic", "compress", "many.txt", "-o", "many.parquet", folder=tmp_path)
+    reads, writes = os.pipe()
+    os.close(reads)
+    command = [sys.executable, "-m", "laconic", "info", "many.parquet"]
+    done = subprocess.run(command, cwd=tmp_path, stdout=writes, stderr=subprocess.PIPE, text=True)
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 LIMITED = """

@@ -11,7 +11,8 @@ import torch
 from inference.test_counted_explanation import counting
 from inference.test_explanation import CLASSES, SHORT, TASKS, make_predictor
 
-from laconic import Codec, Rulebook, compress_many
+from laconic import Codec, Grammar, Grammars, Rulebook, compress, compress_many
+from laconic.errors import InputError
 from laconic.inference.attribution import _mean
 from laconic.inference.explanation import explain
 from laconic.inference.predictor import Predictor
@@ -118,6 +119,16 @@ def test_occurrences_are_what_is_counted(codec: Any) -> None:
             counts = np.zeros(counted.columns)
             counts[wanted.indices[entries]] = wanted.data[entries]
             assert found[row].tolist() == counts.tolist()
+
+
+def test_documents_of_more_letters_than_memory_holds_are_refused() -> None:
+    rules = [[97, 98], *([256 + k, 256 + k] for k in range(59))]
+    bomb = Grammar(256, rules, [256 + 59])
+    many = Grammars.concatenate([compress("a small one"), bomb])
+    with pytest.raises(InputError, match=r"it has 1,152,921,504,606,846,976 letters; documents of"):
+        explain(make_predictor(), bomb)
+    with pytest.raises(InputError, match="document 1: it has 1,152"):
+        top_words(make_predictor(), many)
 
 
 def test_what_cannot_be_asked() -> None:

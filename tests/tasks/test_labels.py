@@ -33,6 +33,11 @@ def test_what_labels_mean() -> None:
         assert task_from_json(json.loads(json.dumps(each.to_json()))) == each
 
 
+def test_numbers_too_large_to_be_learned() -> None:
+    with pytest.raises(LabelError, match="divide them by a constant"):
+        Regression.of([1e200, -1e200])
+
+
 @pytest.mark.parametrize(
     ("values", "task", "document", "told"),
     [

@@ -16,9 +16,10 @@ import torch
 from accelerate import Accelerator
 
 from laconic import Corpus, Rulebook
+from laconic.errors import InputError
 from laconic.inference.predictor import Predictor
 from laconic.report import facts_of
-from laconic.tasks import LabelError
+from laconic.tasks import Classification, LabelError, Regression
 from laconic.training import auto, holdout, sizing
 from laconic.training.auto import learn, together
 from laconic.training.blend import Blend
@@ -26,7 +27,7 @@ from laconic.training.holdout import divide, split_groups
 from laconic.training.loop import train
 from laconic.training.progress import Progress
 from laconic.training.run import Run, RunError
-from laconic.training.settings import TrainingConfig, resolve
+from laconic.training.settings import ConfigError, TrainingConfig, resolve
 from laconic.training.sizing import sized_reading
 from laconic.training.validation import forward_pass
 
@@ -256,13 +257,107 @@ def test_groups_stay_together() -> None:
         parts.groups.tolist().index(each) for each in parts.groups
     ]
     with pytest.raises(LabelError, match="of one group"):
-        split_groups(np.zeros(5, np.int64), 0.2, 0)
+        split_groups(np.zeros(5, np.int64), np.arange(5), Classification(tuple("abcde")), 0.2, 0)
     with pytest.raises(LabelError, match=r"groups of shape \[3\] for 100 documents"):
         divide(data, None, None, TrainingConfig(), groups=["a", "b", "c"])
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_large_group_is_not_held_out_where_small_ones_are_enough(seed: int) -> None:
+    groups = np.concatenate([np.zeros(900, np.int64), np.arange(1, 101)])
+    train_rows, held = split_groups(groups, np.zeros(1000), Regression((), 0.0, 1.0), 0.2, seed)
+    assert len(held) == 100
+    assert len(train_rows) == 900
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_class_is_held_out_with_its_groups(seed: int) -> None:
+    """Each class is of two or three groups, as the functions of a module are of its files."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(25), rng.integers(2, 60, 25))
+    targets = groups % 10
+    task = Classification(tuple(map(str, range(10))))
+    train_rows, held = split_groups(groups, targets, task, 0.2, seed)
+    assert len(held) > 0
+    assert set(targets[train_rows]) == set(range(10))
+    for label in set(targets[held]):
+        assert (targets[held] == label).sum() <= (targets == label).sum() / 2
+
+
+def test_held_out_documents_weigh_as_they_are_told_to() -> None:
+    """The last fit learns from them, too: documents of no weight taught it the wrong thing."""
+    texts, labels = documents(400)
+    wrong = np.arange(400) % 4 > 1
+    turned = {"good": "bad", "bad": "good"}
+    said = [turned[label] if not_so else label for label, not_so in zip(labels, wrong, strict=True)]
+    data = Corpus.from_documents(texts, said)
+    found = learn(data, resolve("auto", {"minutes": 0.001}), weights=np.where(wrong, 1e-6, 1.0))
+    predictor = Predictor(found.model, found.task, data.codec, data.alphabet, "cpu")
+    others, right = documents(200, seed=1)
+    assert np.mean([a == b for a, b in zip(predictor.predict(others), right, strict=True)]) > 0.85
+
+
+@pytest.mark.parametrize("weights", [[1.0], [0.0] * 40, [np.nan] * 40, [-1.0] + [1.0] * 39])
+def test_weights_that_are_none(weights: list[float]) -> None:
+    with pytest.raises(InputError, match="weights of"):
+        learn(corpus(40), resolve("auto", {}), weights=weights)
+
+
+def test_rare_classes_are_found_if_all_shall_weigh_the_same() -> None:
+    rng, texts, labels = np.random.default_rng(0), list[str](), list[str]()
+    for _ in range(1500):
+        rare = rng.random() < 0.06
+        of = rng.choice(["odd", "strange", "plain"], p=[0.4, 0.3, 0.3] if rare else [0.1, 0.1, 0.8])
+        texts.append(" ".join([*rng.choice([f"w{k}" for k in range(40)], 8), of]))
+        labels.append("rare" if rare else "usual")
+    found = {}
+    for chosen in (True, False):
+        config = resolve("auto", {"minutes": 0.001, "class_weights": chosen})
+        data = Corpus.from_documents(texts[:1000], labels[:1000])
+        trained = learn(data, config)
+        predictor = Predictor(trained.model, trained.task, data.codec, data.alphabet, "cpu")
+        said = np.array(predictor.predict(texts[1000:]))
+        right = np.array(labels[1000:])
+        found[chosen] = np.mean(
+            [(said == name)[right == name].mean() for name in ("rare", "usual")]
+        )
+    assert found[True] > max(0.63, found[False] + 0.1)
+
+
+def test_what_does_not_fit_the_task_is_told_before_there_is_a_run(tmp_path: Path) -> None:
+    data = Corpus.from_documents(["a b", "b c", "c d"] * 20, [0.5, 1.5, 2.5] * 20)
+    with pytest.raises(ConfigError, match="class_weights are for classification"):
+        learn(data, resolve("auto", {"class_weights": True}), tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_validation_has_to_be_compressed_alike() -> None:
+    texts, labels = documents(60, seed=1)
+    other = Corpus.from_documents(texts, labels, rulebook=Rulebook.learn(texts, 20))
+    with pytest.raises(InputError, match="the corpus has the rulebook"):
+        learn(corpus(100), resolve("auto", READER), valid=other)
+
+
+def test_what_was_chosen_wins_though_it_is_the_usual_value(tmp_path: Path) -> None:
+    parts = divide(corpus(300), None, None, resolve("auto", {}))
+    where = cast(Accelerator, SimpleNamespace(device=torch.device("cpu"), num_processes=1))
+    given = {"epochs": 10, "learning_rate": 1e-3, "batch_size": 64}
+    found = sized_reading(parts, resolve("auto", given), where, 0.0, given).config
+    assert found is not None
+    assert {name: getattr(found, name) for name in given} == given
+    assert found.width == resolve("fast", {}).width
+    learn(corpus(100), resolve("auto", READER), tmp_path / "run", chosen=["width", "epochs"])
+    assert Run.open(tmp_path / "run").about["chosen"] == ["epochs", "width"]
+
+
+def test_a_run_tells_the_size_of_the_model_it_keeps(tmp_path: Path) -> None:
+    trained = learn(corpus(400), resolve("auto", READER), tmp_path / "run")
+    told = Run.open(tmp_path / "run").about["parameters"]
+    assert told == sum(each.numel() for each in trained.model.parameters())
+
+
 def test_threads_are_chosen_and_left_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where epochs are given, and no speed is needed for their number."""
+    """Not where epochs are given: then the same shall come out, whatever else is running."""
     tried: list[float] = []
 
     def fastest(speed: Any) -> float:
@@ -271,9 +366,11 @@ def test_threads_are_chosen_and_left_as_they_were(monkeypatch: pytest.MonkeyPatc
         return tried[-1]
 
     monkeypatch.setattr("laconic.training.sizing.fastest_threads", fastest)
-    monkeypatch.setattr("laconic.training.sizing.threads_are_free", lambda: True)
     before = torch.get_num_threads()
     learn(corpus(300), resolve("auto", READER | {"epochs": 1}))
+    assert not tried
+    reader = {name: each for name, each in READER.items() if name != "epochs"}
+    learn(corpus(300), resolve("auto", reader | {"minutes": 0.05}))
     assert len(tried) == 1
     assert tried[0] > 0
     assert torch.get_num_threads() == before
@@ -282,8 +379,10 @@ def test_threads_are_chosen_and_left_as_they_were(monkeypatch: pytest.MonkeyPatc
 def test_minutes_end_reading(tmp_path: Path) -> None:
     """Also epochs that were asked for, in the middle of one; what was read until then counts."""
     config = resolve("auto", READER | {"epochs": 10_000, "minutes": 0.01})
-    found = learn(corpus(300), config, tmp_path / "run")
+    said = list[str]()
+    found = learn(corpus(300), config, tmp_path / "run", say=said.append)
     assert 1 <= len(found.history) - 1 < 10_000
+    assert any(re.fullmatch(r"reading    time was up in epoch \d+ of 10000", each) for each in said)
     assert Run.open(tmp_path / "run" / "reading").finished
 
 

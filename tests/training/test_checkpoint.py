@@ -23,6 +23,8 @@ from laconic.training.checkpoint import (
 from laconic.training.run import Run, RunError, about_corpus
 from laconic.training.settings import TrainingConfig
 
+GOLDEN = Path(__file__).parents[1] / "golden/v3"
+
 TINY = TrainingConfig(embedding_size=16, width=16, epochs=3, batch_size=16, dropout=0.2, seed=5)
 
 
@@ -31,7 +33,7 @@ def test_runs_that_are_none(tmp_path: Path) -> None:
     for name, told in {
         "missing": "does not exist",
         "x.parquet": "is a corpus, not a run",
-        ".": "holds a corpus, not a run: config.json is missing",
+        ".": "holds Parquet files, not a run: config.json is missing",
     }.items():
         with pytest.raises(RunError, match=told):
             Run.open(tmp_path / name)
@@ -50,6 +52,31 @@ def test_runs_that_are_none(tmp_path: Path) -> None:
         (tmp_path / "run/about.json").write_text(text)
         with pytest.raises(RunError, match=r"about.json is damaged"):
             Run.open(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"corpus": 3},
+        {"corpus": {"label": ["a"]}},
+        {"corpus": {"path": {}}},
+        {"labels": {"task": "classification", "classes": ["a", "\ud800"], "mean": 0, "std": 1}},
+    ],
+)
+def test_what_a_run_says_of_its_documents_may_be_damaged(change: Any, tmp_path: Path) -> None:
+    run = shutil.copytree(GOLDEN / "run", tmp_path / "run")
+    about = json.loads((run / "about.json").read_text())
+    (run / "about.json").write_text(json.dumps(about | change))
+    with pytest.raises(RunError, match=r"about.json is damaged"):
+        Run.open(run)
+
+
+def test_figures_that_are_no_numbers(tmp_path: Path) -> None:
+    run = shutil.copytree(GOLDEN / "run", tmp_path / "run")
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"done": true, "peak_memory_mb": []}\n')
+    with pytest.raises(RunError, match=r"metrics.jsonl, line \d+: peak_memory_mb is no number"):
+        Run.open(run).metrics()
 
 
 @pytest.fixture(scope="module")

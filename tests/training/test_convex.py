@@ -151,6 +151,30 @@ def test_what_a_few_documents_see_by_chance_is_no_gain_for_sure() -> None:
     assert listened[1.5] < 0.2 < 0.4 < listened[0.0]
 
 
+def test_weights_are_as_good_as_repeats() -> None:
+    rng, task = np.random.default_rng(0), Classification((0, 1))
+    targets, times = rng.integers(0, 2, 60), rng.integers(0, 4, 60)
+    views = [np.stack([1 - targets, targets], 1) + rng.normal(size=(60, 2)) for _ in range(2)]
+    repeats = *(np.repeat(view, times, 0) for view in views), np.repeat(targets, times)
+    weighed = mixtures(task, *views, targets, times.astype(np.float32)).blend(sure=0.0)
+    expected = blended(task, *repeats, sure=0.0)
+    assert weighed.share == expected.share
+    assert weighed.losses == pytest.approx(expected.losses, rel=1e-6)
+    assert weighed.counting == pytest.approx(expected.counting, rel=1e-3)
+
+
+def test_copies_of_a_document_are_one_chance() -> None:
+    rng, task = np.random.default_rng(0), Classification((0, 1))
+    targets = rng.integers(0, 2, 60)
+    views = [np.stack([1 - targets, targets], 1) + rng.normal(size=(60, 2)) for _ in range(2)]
+    copies = *(np.tile(view, (9, 1)) for view in views), np.tile(targets, 9)
+    groups = np.tile(np.arange(60), 9)
+    once = mixtures(task, *views, targets).blend(sure=1.0)
+    assert mixtures(task, *copies, groups=groups).blend(sure=1.0).share == once.share
+    gains = [mixtures(task, *copies, groups=of)._gains(0, 1.0)[10] for of in (groups, None)]
+    assert gains[0] < gains[1]
+
+
 def test_counting_is_the_ground_until_reading_is_better_for_sure() -> None:
     rng, task = np.random.default_rng(1), Classification((0, 1))
 

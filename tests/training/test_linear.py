@@ -70,6 +70,18 @@ def test_after_time_is_up_no_further_features_are_tried() -> None:
     assert short.held_out.shape == whole.held_out.shape
 
 
+def test_many_labels_are_learned_as_well_as_one() -> None:
+    """The loss is a mean of all labels', so that each of many moved weights little."""
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz"), 4)) for _ in range(60)]
+    labels = [sorted(rng.choice(60, 3, replace=False).tolist()) for _ in range(150)]
+    texts = [" ".join(words[label] for label in some) for some in labels]
+    task = task_of(labels, "multilabel")
+    every = GrammarDataset(Corpus.from_documents(texts).grammars, task.numbers(labels))
+    found = fit_linear(every.select(range(100)), every.select(range(100, 150)), task)
+    assert task.evaluate(found.held_out, task.numbers(labels[100:]))["micro_f1"] > 0.9
+
+
 @pytest.mark.parametrize("holdout", [0.0, 0.2])
 @pytest.mark.parametrize("count", [2, 3, 9, 12])
 @pytest.mark.parametrize("task", ["classification", "regression"])

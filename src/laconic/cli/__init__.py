@@ -97,7 +97,7 @@ def _end(error: BaseException) -> NoReturn:
         raise error
     if isinstance(error, BrokenPipeError):  # `laconic show … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(0)
+        sys.exit(128 + 13)  # as if SIGPIPE had ended it, as it ends others: not all was done
     said = str(error).strip()
     if full_disk(error):
         _leave(f"laconic: the disk is full: {said}; make room, or choose another place")

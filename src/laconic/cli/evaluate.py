@@ -18,12 +18,13 @@ from laconic.cli.flags import (
     Reading,
     RunFolder,
 )
-from laconic.cli.inputs import ReadingFlags, labelled_corpus
+from laconic.cli.inputs import LeftOut, ReadingFlags, labelled_corpus
 from laconic.cli.progress import tell
+from laconic.corpus import Corpus
 from laconic.errors import InputError, visible
 from laconic.files import check_output, write_json
 from laconic.show import how_many
-from laconic.tasks import Metric
+from laconic.tasks import Metric, Task
 
 _WIDEST = 12  # classes of a confusion matrix that is printed
 
@@ -93,18 +94,36 @@ def _figures(
         config = replace(config, batch_size=batch_size)
     if not len(corpus):
         raise InputError(f"{path} has no documents")
+    if (left_out := LeftOut.wanted(on_error, run.about.get("corpus", {}))) is not None:
+        corpus = _of_known_labels(corpus, run.task, left_out)
+        left_out.tell(corpus, path)
     try:
         corpus.check_like(run.codec, run.alphabet, run.rulebook)
         buffer = with_stream(config, [corpus]).buffer_bytes
         dataset, task = labelled_dataset(corpus, run.task, run.task.name, buffer)
     except InputError as error:
-        raise InputError(error.reason, file=str(path), document=error.document) from None
+        cure = "; leave it out, as --on-error skip does" if error.document is not None else ""
+        raise InputError(error.reason + cure, file=str(path), document=error.document) from None
     model = run.model(str(accelerator_for(config, None).device))
     if not run.finished:
         tell(f"the training of {folder} is not finished; this is its model so far")
     outputs = forward_pass(model, config).outputs(dataset)
     known = {"run": str(folder), "corpus": str(path), "classes": list(task.classes)}
     return known | task.evaluate(outputs, targets_of(dataset)), task.metrics
+
+
+def _of_known_labels(corpus: Corpus, task: Task, left_out: LeftOut) -> Corpus:
+    """Return the documents whose labels the training knew; the others are left out."""
+    kept = []
+    for row, label in enumerate(corpus.labels):
+        try:
+            task.numbers([label])
+        except InputError as error:
+            left_out(InputError(error.reason, document=row))
+            kept.append(False)
+        else:
+            kept.append(True)
+    return corpus if all(kept) else corpus.filter(kept)
 
 
 def _print_table(figures: dict[str, Any], metrics: Sequence[Metric]) -> None:

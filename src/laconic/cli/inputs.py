@@ -143,7 +143,8 @@ def open_inputs(
     from laconic.corpus import inputs as corpus_inputs
 
     flags, known = reading or ReadingFlags(), before or {}
-    options |= {"usual_text": known.get("text"), "on_error": "skip" if left_out else "stop"}
+    options |= {"usual_text": known.get("text"), "usual_delimiter": known.get("delimiter")}
+    options |= {"on_error": "skip" if left_out else "stop"}
     opened = corpus_inputs.open_inputs(inputs, replace(flags.options(known), **options))
     _tell_reading(opened, flags)
     return opened
@@ -156,6 +157,9 @@ def _tell_reading(opened: Inputs, flags: ReadingFlags) -> None:
         "without a header": ("--header", flags.header is None and layout.get("header") is False),
         "with escapes": ("--no-escapes", flags.escapes is None and layout.get("escapes") is True),
     }
+    between = layout.get("delimiter")
+    usual = flags.delimiter is not None or between in (None, ",", "\t")
+    unusual[f"with {between!r} between fields"] = ("--delimiter ,", not usual)
     told = {words: flag for words, (flag, so) in unusual.items() if so}
     if told:
         words, cures = ", and ".join(told), ", ".join(told.values())
@@ -254,6 +258,11 @@ def trained_on(run: Path, label: str | None, cure: str) -> tuple[list[str], str 
         raise InputError(f"{run} was trained on standard input, which is gone: {cure}")
     # Several files are told with blanks between them, which names may hold, too.
     paths = [path] if Path(path).exists() else path.split(" ")
-    if missing := [each for each in paths if "://" not in each and not Path(each).exists()]:
+    if missing := [each for each in paths if not (_may_be_many(each) or Path(each).exists())]:
         raise InputError(f"{missing[0]}, which {run} was trained on, is not there: {cure}")
     return paths, label or told.get("label")
+
+
+def _may_be_many(path: str) -> bool:
+    """Return whether this names no file by itself: whoever opens it knows what it stands for."""
+    return "://" in path or any(sign in path for sign in "*?[")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The settings that somebody who begins may want; all others describe models.
 _FIRST = ("preset", "minutes", "model", "task", "class_weights", "holdout", "seed", "device")
 _NOT_REMEMBERED = (  # by a run, of how its documents were read
-    *("--valid", "--group", "--format", "--delimiter", "--lines", "--label-from-path"),
+    *("--valid", "--group", "--format", "--lines", "--label-from-path"),
     *("--with-path", "--max-document"),
 )
 _MANY = 20  # documents, of which some should have the same label
@@ -134,11 +134,12 @@ def train(
         from laconic.training.run import Run
 
         before = Run.open(out) if resume and (out / "config.json").exists() else None
-        if resume and before is None:
+        if resume and before is None and inputs:
             tell(f"{out} holds no run to go on with: a new one begins")
         if not inputs:
             if before is None:
-                raise InputError("name what to train on: files, folders or a corpus")
+                none = f"{out} holds no run to go on with; " if resume else ""
+                raise InputError(f"{none}name what to train on: files, folders or a corpus")
             command = str(before.about.get("command") or "laconic train …")
             cure = f"go on by what it began with, and --resume: {command}"
             if told := [flag for flag in _NOT_REMEMBERED if flag in command]:
@@ -168,6 +169,7 @@ def train(
                 resume=resume,
                 progress=None if bar is None else _Shown(bar, task.leading()[0]),
                 notes={"command": command, "corpus": _told(inputs, data, on_error)},
+                chosen=None if before is not None else given,
                 say=None if bar is None else bar.print,
             )
         _leave_processes()
@@ -210,7 +212,13 @@ def _task(inputs: list[str], data: Corpus, name: str) -> Task:
     if task.single and 2 * classes > len(data) >= _MANY:
         told = f"{classes:,} classes of {how_many(len(data), 'document')}"
         tell(f"{told}: is {column!r} the column of the labels?")
+    elif task.single and classes > _MANY and all(_is_whole(each) for each in task.classes):
+        tell(f"{classes:,} classes, all whole numbers: --task regression would learn amounts")
     return task
+
+
+def _is_whole(label: object) -> bool:
+    return str(label).lstrip("-").isdecimal()
 
 
 def _groups(data: Corpus, name: str) -> list[Any]:
@@ -221,10 +229,16 @@ def _groups(data: Corpus, name: str) -> list[Any]:
 
 def _told(inputs: list[str], data: Corpus, on_error: OnError) -> dict[str, Any]:
     """Return what a run keeps of where its documents came from, and how they were read."""
-    told = {"path": " ".join(inputs), "text": data.about.text, "label": data.about.label}
+    told: dict[str, Any] = {
+        "path": " ".join(inputs),
+        "text": data.about.text,
+        "label": data.about.label,
+    }
     read = {**(data.about.layout or {}), "on_error": on_error}
     unusual = {"header": False, "escapes": True, "on_error": "skip"}
-    return told | {name: each for name, each in unusual.items() if read.get(name) == each}
+    told |= {name: each for name, each in unusual.items() if read.get(name) == each}
+    between = read.get("delimiter")
+    return told if between in (None, ",", "\t") else told | {"delimiter": between}
 
 
 def _leave_processes() -> None:
@@ -272,7 +286,7 @@ def _say(out: Path, trained: Trained, report: Path | None, as_json: bool, like: 
     what = "counting" if not trained.best_epoch else f"epoch {trained.best_epoch} is kept"
     print(
         f"{', '.join([f'{out}: {what}', *scores])}; "
-        f"{trained.seconds:.1f} s, {trained.peak_memory:,.0f} MB"
+        f"{trained.seconds:.1f} s, {trained.peak_memory:,.0f} MB of memory"
         + (f" ({held:,.0f} reserved)" if (held := trained.reserved_memory) else "")
     )
     print(f"  model      {out / 'model'}")

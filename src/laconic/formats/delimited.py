@@ -50,13 +50,16 @@ class DelimitedReader:
     """CSV or TSV; the text column is binary, the others are strings, nothing is converted."""
 
     def __init__(self, sources: list[Source], options: ReadOptions, delimiter: str) -> None:
-        delimiter = delimiter if options.delimiter is None else options.delimiter
+        source, usual = sources[0], options.usual_delimiter
+        if options.delimiter is not None:
+            delimiter = options.delimiter
+        elif usual in DELIMITERS and delimiter == "," and _is_in_first_row(source, str(usual)):
+            delimiter = str(usual)
         if delimiter not in DELIMITERS:
             reason = f"the delimiter must be one character such as ; or | or a tab: {delimiter!r}"
             raise InputError(reason)
         self._delimiter, self._options = delimiter, options
         self._longest = options.max_document + BLOCK  # of a record, with what is beside the text
-        source = sources[0]
         block, records = self._sample(source)
         if options.header:
             columns = _names(source.name, block, records, delimiter)
@@ -206,6 +209,11 @@ class DelimitedReader:
             text = pc.replace_substring(table.column(index), rb"\n", b"\n")
             table = table.set_column(index, self.schema.field(index), text)
         return table, rows, rejects
+
+
+def _is_in_first_row(source: Source, delimiter: str) -> bool:
+    with Stream(source) as stream:
+        return delimiter.encode() in stream.read(_SAMPLE).partition(b"\n")[0]
 
 
 def _names(file: str, block: bytes, records: Records, delimiter: str) -> list[str]:

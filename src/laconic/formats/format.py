@@ -94,10 +94,11 @@ class ReadOptions:
     `format` None: from the file's name. `text` and `label` are columns, by name or by position from
     0; `text` None: the column `usual_text` or "text", else the only one that is not the label.
     `header`: the first row of a CSV names its columns, else they are "0", "1", …. `escapes`: in the
-    text column of a CSV backslash + n stands for a newline. `on_error`: "stop" raises ReadError,
-    "skip" gives a Reject. `part_bytes`: about so many bytes of text make a part. `max_document`: so
-    many bytes a document may have; what is needed to read a longer one is not known, so it is
-    refused.
+    text column of a CSV backslash + n stands for a newline. `delimiter` None: a tab in a TSV, in a
+    CSV `usual_delimiter`, if that is in its first row, else a comma. `on_error`: "stop" raises
+    ReadError, "skip" gives a Reject. `part_bytes`: about so many bytes of text make a part.
+    `max_document`: so many bytes a document may have; what is needed to read a longer one is not
+    known, so it is refused.
     `compressed`: documents are given as gzip or zlib left them; None: where the format has them so.
     `lines`: so many lines of plain text are a document. `with_path`: the path of each one's file is
     the column "path". `label_from_path`: a part of it (laconic.formats.paths) is the label, in the
@@ -111,6 +112,7 @@ class ReadOptions:
     label: str | int | None = None
     header: bool = True
     delimiter: str | None = None
+    usual_delimiter: str | None = None
     escapes: bool = False
     on_error: Literal["stop", "skip"] = "stop"
     part_bytes: int = 8 << 20

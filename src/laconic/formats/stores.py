@@ -7,7 +7,7 @@ goes last: where it says how many there are, nobody takes some of them for all.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -134,14 +134,14 @@ class S3Path:
     def _errors(self, what: str) -> AbstractContextManager[None]:
         return store_errors(str(self), what)
 
-    def get(self, folder: Path, but: str) -> None:
-        """Download all files of a folder to a new one here, those in the subfolder `but` aside."""
+    def get(self, folder: Path, but: Collection[str]) -> None:
+        """Download all files of a folder to a new one here, those in subfolders `but` aside."""
         inside = pa.fs.FileSelector(self._path, recursive=True, allow_not_found=True)
         with self._errors("listed"):
             found = self._files.get_file_info(inside)
         for info in found:
             relative = PurePosixPath(info.path).relative_to(self._path)
-            if info.type == pa.fs.FileType.File and relative.parts[0] != but:
+            if info.type == pa.fs.FileType.File and relative.parts[0] not in but:
                 to = folder / relative
                 to.parent.mkdir(parents=True, exist_ok=True)
                 with self._errors("read"):
@@ -165,8 +165,8 @@ def place(path: AnyPath | S3Path) -> Place:
 
 
 @contextmanager
-def fetched(folder: AnyPath, but: str) -> Iterator[Path]:
-    """Give a folder on this machine: a copy, without the subfolder `but`, of one in S3."""
+def fetched(folder: AnyPath, but: Collection[str]) -> Iterator[Path]:
+    """Give a folder on this machine: a copy, without the subfolders `but`, of one in S3."""
     at = place(folder)
     if isinstance(at, Path):
         yield at

@@ -15,13 +15,25 @@ from torch import Tensor
 
 from laconic.arrays import Int64s
 from laconic.batching import Batch, GrammarDataset
+from laconic.errors import InputError
 from laconic.grammar import Grammars
 from laconic.inference.predictor import Predictor
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _MOST_TIMES = 10.0
+_MOST_LETTERS = 1 << 26
 ValueOf: TypeAlias = Callable[[Tensor], Tensor]
 """Outputs [B, outputs] to what is explained, [B]; it is linear."""
+
+
+def check_letters(letters: int, document: int | None = None) -> None:
+    """Raise InputError for a document of more letters than can have scores of their own.
+
+    A small grammar may stand for more of them than any memory holds.
+    """
+    if letters > _MOST_LETTERS:
+        reason = f"it has {letters:,} letters; documents of at most {_MOST_LETTERS:,} are explained"
+        raise InputError(reason, document=document)
 
 
 def scores_of_document(

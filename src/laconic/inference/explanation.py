@@ -18,7 +18,7 @@ from laconic.batching import collate
 from laconic.corpus.documents import DocumentSource
 from laconic.errors import InputError, visible
 from laconic.grammar import Grammar, Grammars
-from laconic.inference.attribution import scores_of_document, scores_of_many
+from laconic.inference.attribution import check_letters, scores_of_document, scores_of_many
 from laconic.inference.counted_explanation import (
     CountedTable,
     counted_values,
@@ -157,6 +157,7 @@ def explain(
     if steps < 1:
         raise InputError(f"steps must be at least 1, not {steps}")
     grammar = predictor.compress(document)
+    check_letters(grammar.expanded_length)
     counted, in_place = predictor.model.config.counted, predictor.model.config.in_place
     alone = Grammars.concatenate([grammar])
     batch = collate(alone, counted=counted, in_place=in_place).to(predictor.device)

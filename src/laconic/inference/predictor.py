@@ -102,9 +102,9 @@ class Predictor:
 
         The folder may be in S3.
         """
-        from laconic.training.run import Run
+        from laconic.training.run import READING, Run
 
-        with fetched(folder, but="checkpoints") as here:
+        with fetched(folder, but=("checkpoints", READING)) as here:
             run = Run.open(here)
             options |= {"rulebook": run.rulebook}
             made = cls(run.model(), run.task, run.codec, run.alphabet, device, **options)

@@ -15,7 +15,7 @@ from laconic.batching import Bag, collate
 from laconic.corpus.documents import DocumentSource
 from laconic.errors import InputError
 from laconic.grammar import Grammars
-from laconic.inference.attribution import scores_of_many
+from laconic.inference.attribution import check_letters, scores_of_many
 from laconic.inference.counted_explanation import CountedTable, counted_values, spread
 from laconic.inference.phrase_table import Phrase, PhraseTable, strongest
 from laconic.inference.predictor import Predictor
@@ -105,6 +105,8 @@ class _Tables:
     def add(self, grammars: Grammars) -> None:
         """Count the words of some documents."""
         predictor, outputs = self._predictor, self._predictor.model.config.outputs
+        for row, length in enumerate(grammars.expanded_lengths.tolist()):
+            check_letters(length, self._documents + row)
         letters = np.zeros((int(grammars.expanded_lengths.sum()), outputs))
         if self._symbols is not None:
             scores, hashes = scores_of_many(predictor, grammars, self._steps)

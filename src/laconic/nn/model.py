@@ -229,7 +229,7 @@ class GrammarModel(nn.Module, ModelHubMixin):
 
     def generate_model_card(self, *args: Any, **kwargs: Any) -> ModelCard:
         """Return the README.md that is saved with the model."""
-        return pretrained.card(self.config, sum(p.numel() for p in self.parameters()))
+        return pretrained.card(self.config, pretrained.parameters_of(self))
 
     def _more_inputs(self, batch: Batch) -> Tensor | None:
         more = None

@@ -125,12 +125,16 @@ def read_weights(path: Path, model: nn.Module, device: str = "cpu") -> None:
             module.flatten_parameters()  # cuDNN wants them in one piece
 
 
+def parameters_of(model: nn.Module) -> int:
+    """Return how many numbers a model learns."""
+    return sum(each.numel() for each in model.parameters())
+
+
 def write(model: nn.Module, config: ModelConfig, folder: Path) -> None:
     """Write a model's files to a folder; until all are whole, those that were there stay."""
     # By their names the weights come last: the others are the same for all models of a run.
     with together(folder) as new:
-        parameters = sum(each.numel() for each in model.parameters())
-        (new / _CARD).write_text(str(card(config, parameters)), "utf-8")
+        (new / _CARD).write_text(str(card(config, parameters_of(model))), "utf-8")
         (new / _CONFIG).write_text(json.dumps(to_file(config), indent=2) + "\n", "utf-8")
         save_tensors(model.state_dict(), new / WEIGHTS)
 

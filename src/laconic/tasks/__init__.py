@@ -70,6 +70,8 @@ def task_from_json(data: object) -> Task:
         raise LabelError("classes must be a list")
     if not all(isinstance(each, str | int) for each in classes):
         raise LabelError("classes must be texts and whole numbers")
+    if any("\ud800" <= letter <= "\udfff" for each in classes for letter in str(each)):
+        raise LabelError("classes must be texts that can be written")
     if bool(classes) != bool(TASKS[name].things) or len(set(classes)) < len(classes):
         raise LabelError(f"these are no classes of {name}")
     for value in (mean, std):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from laconic.tasks import labels
+from laconic.tasks.labels import LabelError
 from laconic.tasks.task import Answers, Array, Floats, Metric, Task
 
 if TYPE_CHECKING:
@@ -95,7 +97,11 @@ class Regression(Task):
     def of(cls, values: Iterable[object]) -> Self:
         """Return the regression of numbers with such a mean and standard deviation."""
         numbers = labels.numbers(values)
-        return cls((), float(numbers.mean()), float(numbers.std()) or 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, std = float(numbers.mean()), float(numbers.std())
+        if not math.isfinite(mean + std):
+            raise LabelError("numbers so large cannot be learned; divide them by a constant")
+        return cls((), mean, std or 1.0)
 
     def numbers(self, values: Iterable[object]) -> npt.NDArray[np.float32]:
         """Return standardised numbers, float32 [N]."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +37,26 @@ from laconic.training.blend import Blend, mixtures
 from laconic.training.holdout import Divided, automatic_share, divide, targets_of
 from laconic.training.linear import LinearView, fit_linear
 from laconic.training.loop import Trained, train
+from laconic.training.losses import class_weights, document_losses
 from laconic.training.new_model import new_optimizer
 from laconic.training.progress import Progress
 from laconic.training.recorder import Recorder
 from laconic.training.run import READING, Run
 from laconic.training.settings import TrainingConfig
-from laconic.training.sizing import FEWEST_HELD_OUT, Sized, deadline, sized_reading
+from laconic.training.sizing import (
+    FEWEST_HELD_OUT,
+    Sized,
+    chosen_settings,
+    deadline,
+    sized_reading,
+)
 from laconic.training.streaming import with_stream
 from laconic.training.threads import threads_as_before, use_few_threads
 from laconic.training.validation import forward_pass
 
 Say = Callable[[str], None]
 _LONG = 15  # seconds of the first step of counting, which are told
+_MANY = 10  # classes, which take longer
 _COUNTING = ("ngrams", "phrases", "shared_ngrams", "ngram_buckets", "ngram_counts")
 _UNUSED = (*_COUNTING, "ngram_dropout", "view_loss")
 
@@ -66,13 +74,15 @@ def learn(
     progress: Callable[[Progress], None] | None = None,
     notes: Mapping[str, Any] | None = None,
     say: Say | None = None,
+    chosen: Iterable[str] | None = None,
 ) -> Trained:
     """Train as `train` does or, where the settings' model is "auto", the best that time allows.
 
     A linear model of n-grams is fitted at once; then a model that reads is trained in the time that
     there is, in the run's folder `reading`; documents that are held out tell how much each may say,
     and whether reading is worth it. `say` is told in a few lines what was done, and why. `groups`
-    [N] are documents' groups, of which none both trains and validates.
+    [N] are documents' groups, of which none both trains and validates. Settings that are `chosen`,
+    by default those that are not as usual, are those of reading, too, and no others.
     """
     given: dict[str, Any] = {"valid": valid, "weights": weights, "groups": groups}
     if config.model != "auto":
@@ -83,27 +93,34 @@ def learn(
     began, accelerator = time.perf_counter(), accelerator_for(config, folder)
     corpora = [each for each in (source, valid) if isinstance(each, Corpus)]
     config = with_stream(config.settled(), corpora, accelerator, folder if resume else None)
-    if config.holdout == TrainingConfig.holdout:
+    before = Run.about_of(folder) if resume and folder is not None else {}
+    names = chosen_settings(config, before.get("chosen", chosen))
+    if "holdout" not in names:
         config = replace(config, holdout=automatic_share(len(source)))
-    parts = divide(source, valid, task, config, groups=groups)
+    parts = divide(source, valid, task, config, groups=groups, weights=weights)
     _check_settings(config, parts)
     with threads_as_before(), Recorder(folder, config, accelerator) as recorder:
         _tell_unused(config, say)
-        work = _Work(parts, config, accelerator, say or (lambda line: None), refit=valid is None)
+        tell = say or (lambda line: None)
+        work = _Work(parts, config, names, accelerator, tell, refit=valid is None)
         if recorder.ended(parts.training, parts.validation, resume) and folder is not None:
             work.say(f"finished   before: {folder} is as it was")
             model, line = Run.open(folder).model(), recorder.history[-1]
         else:
-            counting = work.count(weights, began, progress)
+            counting = work.count(began, progress)
             counted = memory_figures(accelerator.device)  # train forgets the peaks
             optimizer = new_optimizer(config, counting.model)
             known = (parts.training, parts.validation, parts.task, counting.model, optimizer)
-            recorder.open(source, *known, resume, notes or {})
+            told = {"chosen": sorted(names), **(notes or {})}
+            recorder.open(source, *known, resume, told)
             inner = folder and folder / READING
             size, read = work.size(began, inner if resume else None), None
             given |= {"task": parts.task, "resume": resume, "progress": progress}
             if size.config is not None:
                 read = train(source, size.config, inner, until=size.until, **given)
+                if read.history[-1].get("late"):
+                    epochs = f"{read.history[-2]['epoch']} of {size.config.epochs}"
+                    work.say(f"reading    time was up in epoch {epochs}")
             model, line = work.blend(counting, read, size)
             for epoch in read.history[:-1] if read is not None else ():
                 recorder.add(epoch)
@@ -127,8 +144,9 @@ def learn(
 
 
 def _check_settings(config: TrainingConfig, parts: Divided) -> None:
-    """Raise ModelError for what no model can read with, also if nothing will be read."""
+    """Raise ModelError or ConfigError for what no model can read with, also if none will read."""
     size, task = parts.training.grammars.alphabet_size, parts.task
+    document_losses(config, task, None)
     with torch.device("meta"):
         GrammarModel(replace(config, model="sequence").model_config(size, task.outputs, task.name))
 
@@ -154,25 +172,20 @@ class _Work:
 
     parts: Divided
     config: TrainingConfig
+    chosen: frozenset[str]
     accelerator: Accelerator
     say: Say
     refit: bool
 
-    def count(
-        self,
-        weights: npt.ArrayLike | None,
-        began: float,
-        progress: Callable[[Progress], None] | None,
-    ) -> LinearView:
+    def count(self, began: float, progress: Callable[[Progress], None] | None) -> LinearView:
         """Fit the linear view; where time is up, of what was tried until then."""
         parts, config = self.parts, self.config
-        by_row = None if weights is None else np.asarray(weights, np.float32)[parts.rows]
         fitted = partial(
             fit_linear,
             parts.training,
             parts.validation,
             parts.task,
-            weights=self._balanced(by_row),
+            weights=self.weights,
             groups=parts.groups,
             refit=self.refit,
             seed=config.seed,
@@ -201,7 +214,7 @@ class _Work:
         """Return when no further features are tried; processes, who count alike, try all."""
         if self.accelerator.num_processes > 1:
             return math.inf
-        return deadline(self.config, self.accelerator, began) or math.inf
+        return deadline(self.config, self.accelerator, began, self.chosen) or math.inf
 
     def _counted(
         self, began: float, progress: Callable[[Progress], None] | None, done: int, steps: int
@@ -209,25 +222,32 @@ class _Work:
         """Tell how far counting is, and after the first step whether it takes long."""
         if progress is not None:
             progress(Progress(0, self.config.epochs, done, steps, None, 0.0))
-        if done == 1 and time.perf_counter() - began > _LONG:
-            self.say("counting   takes long: documents are many or long, or the machine is busy")
+        spent = time.perf_counter() - began
+        if done == 1 and spent > _LONG:
+            classes, things = self.parts.task.outputs, self.parts.task.things
+            many = f"{classes} {things[1]}" if things and classes > _MANY else "long documents"
+            self.say(f"counting   takes long ({spent:.0f} s so far): {many}, or a busy machine")
 
-    def _balanced(self, weights: npt.NDArray[np.float32] | None) -> npt.NDArray[np.float32] | None:
-        """Return weights of documents, times those of their classes if these are wanted."""
-        if not (self.config.class_weights and self.parts.task.single):
-            return weights
-        targets = targets_of(self.parts.training)
-        counts = np.bincount(targets, minlength=self.parts.task.outputs)
-        by_class = (len(targets) / np.maximum(counts, 1) / len(counts)).astype(np.float32)
+    @cached_property
+    def weights(self) -> npt.NDArray[np.float32] | None:
+        """Of documents that train, then of those that validate; times those of their classes."""
+        parts, config = self.parts, self.config
+        if not config.class_weights:
+            return parts.weights
+        targets = targets_of(parts.training)
+        by_class = class_weights(targets, parts.task.outputs).numpy()
+        if parts.validation is not None:
+            targets = np.concatenate([targets, targets_of(parts.validation)])
         each: npt.NDArray[np.float32] = by_class[targets]
-        return each if weights is None else each * weights
+        return each if parts.weights is None else each * parts.weights
 
     def size(self, began: float, before: Path | None) -> Sized:
         """Decide what to read with, and for how long; as before, if there is such a run."""
         if before is not None and (before / "config.json").exists():
-            until = deadline(self.config, self.accelerator, began)
-            return Sized(Run.open(before).config, "", until)
-        size = sized_reading(self.parts, self.config, self.accelerator, began)
+            reading = Run.open(before).config
+            use_few_threads(reading)
+            return Sized(reading, "", deadline(self.config, self.accelerator, began, self.chosen))
+        size = sized_reading(self.parts, self.config, self.accelerator, began, self.chosen)
         self.say(f"reading    {size.why}")
         return size
 
@@ -254,7 +274,10 @@ class _Work:
                 validation.select(counting.rows), self.accelerator
             )
             targets = targets_of(validation)[counting.rows]
-            blend = mixtures(task, counting.held_out, said, targets).blend()
+            rows = len(self.parts.training) + counting.rows
+            weights = None if self.weights is None else self.weights[rows]
+            groups = None if self.parts.groups is None else self.parts.groups[rows]
+            blend = mixtures(task, counting.held_out, said, targets, weights, groups).blend()
             outputs = blend.counting * counting.held_out + blend.reading * said
             line["best_epoch"] = read.best_epoch if blend.share else 0
             told["reading"] |= {
@@ -283,7 +306,8 @@ class _Work:
         if blend.share == 0:
             self.say("blend      counting alone: reading adds nothing that held-out documents show")
         elif blend.share == 1:
-            self.say("blend      reading alone: counting adds nothing")
+            told = f"{blend.losses['reading']:.3g}, counting's {blend.losses['counting']:.3g}"
+            self.say(f"blend      reading alone: its loss of held-out documents is {told}")
         else:
             self.say(f"blend      {blend.share:.0%} reading, {1 - blend.share:.0%} counting")
 

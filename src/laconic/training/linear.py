@@ -31,7 +31,7 @@ from laconic.training.turns import Documents, Split, grammars_of
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _BUCKETS = 12, 21  # powers of two: so many for few symbols, and for many
-_STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # what scikit-learn calls C; then those between
+_STRENGTHS = tuple(10.0**k for k in range(7))  # what scikit-learn calls C; then those between
 # Fits end at such a part of the best bias's gradient: the model's own, and those that compare.
 _CLOSELY, _ROUGHLY = 1e-3, 1e-2
 _USUAL = 10.0  # where there are too few documents to tell
@@ -114,16 +114,16 @@ def fit_linear(
     If few validate, parts of all take turns, in which documents of a group stay together: `groups`
     are int64, of the training and then of the validation. With `refit` the last fit learns from
     those that validate, too; what is said of them is then said by fits that learned from most
-    others. `weights`, float [N], are those of the training's documents. After `until`, of
-    time.perf_counter(), no further features are tried; `progress` is told how many steps of how
-    many are done.
+    others. `weights`, float [N], are of both, too. After `until`, of time.perf_counter(), nothing
+    more is tried, and what is said of held-out documents is by the fit that told strengths apart;
+    `progress` is told how many steps of how many are done.
     """
     rng = np.random.default_rng([seed, 0x11EA])
     held = training.select([]) if validation is None else validation
     every = Documents(
         training,
         held,
-        np.ones(len(training), np.float32) if weights is None else weights,
+        np.ones(len(training) + len(held), np.float32) if weights is None else weights,
         np.arange(len(training) + len(held)) if groups is None else groups,
         np.arange(len(held)),
         refit,
@@ -140,7 +140,7 @@ def fit_linear(
     about = tried[best].strength if tried else _USUAL
     used = every.some(_MOST_SYMBOLS / (1 + every.symbols), 1.0, rng)
     matrix = _Matrix(used, best, task, device)
-    near = tuple(about * 10 ** (k / 4) for k in (-3, -1, 1, 3))
+    near = (about,) if late else tuple(about * 10 ** (k / 4) for k in (-3, -1, 1, 3))
     splits = used.splits(rng)
     # Strength, outputs and the last fit: by the same documents, what tells classes apart.
     matrices = matrix.of_splits(splits, best.told_apart)
@@ -150,7 +150,7 @@ def fit_linear(
     rows = np.arange(len(used) if refit else len(used.training))
     strength, start = (step.strength, step.fit) if step else (about, None)
     held_out = step.held_out if step and len(used.validation) else np.zeros((0, task.outputs))
-    if refit and len(used.validation):
+    if refit and len(used.validation) and not late:
         # Whoever weighs it against other views has to know how good the last fit is, which learns
         # from more documents than the one that told strengths apart.
         held_out, start = matrix.crossed(used.turns(rng), strength, start)
@@ -173,7 +173,7 @@ def compared(
     at gradients of `tolerance`.
     """
     every, rows = np.arange(len(training) + len(validation)), np.arange(len(validation))
-    ones = np.ones(len(training), np.float32)
+    ones = np.ones(len(every), np.float32)
     documents = Documents(training, validation, ones, every, rows, True)
     splits = [(every[: len(training)], len(training) + rows)]
     found = _compared(documents, kinds, task, splits, "cpu", tolerance, thorough=True)
@@ -244,8 +244,7 @@ def _path(
 ) -> list[_Step]:
     """Return a step for each strength, ascending, until they get no better.
 
-    Or until another gain like the last would be too little for a loss of `to_beat`. Each split has
-    its matrix.
+    Or until it is plain that none will have a loss of `to_beat`. Each split has its matrix.
     """
     fits: list[Fit | None] = [None] * len(splits)
     steps: list[_Step] = []
@@ -260,9 +259,23 @@ def _path(
         best = min(range(len(steps)), key=lambda k: steps[k].loss)
         if len(steps) - 1 - best >= _PATIENCE:
             break
-        if len(steps) > 1 and loss - (steps[-2].loss - loss) > to_beat:
+        if _cannot_beat([step.loss for step in steps], to_beat):
             break
     return steps
+
+
+def _cannot_beat(losses: Sequence[float], to_beat: float) -> bool:
+    """Return whether losses end above that, if their gains go on to shrink as the last one did.
+
+    >>> _cannot_beat([0.28, 0.24, 0.18], 0.17), _cannot_beat([2.0, 1.5, 1.45], 1.4)
+    (False, True)
+    """
+    if len(losses) < 3:
+        return False
+    before, last = losses[-3] - losses[-2], losses[-2] - losses[-1]
+    if last >= before:
+        return False
+    return losses[-1] - last * last / (before - last) > to_beat
 
 
 class _Matrix:
@@ -296,8 +309,7 @@ class _Matrix:
         self._matrix = SparseRows.stacked(map(self._entries, counts), len(self._bag.idf))
         self._targets = torch.from_numpy(np.concatenate([targets_of(each) for each in parts]))
         self._targets = self._targets.to(device)
-        held = np.ones(len(documents.validation), np.float32)
-        self._weights = np.concatenate([documents.weights, held]).astype(np.float64)
+        self._weights = torch.from_numpy(documents.weights).double()
 
     @property
     def can_tell(self) -> bool:
@@ -325,7 +337,8 @@ class _Matrix:
     def loss(self, outputs: Tensor, rows: Int64s) -> float:
         """Return the mean loss of some rows, calibrated, of outputs of all, [N, K]."""
         where = torch.from_numpy(rows).to(self._device)
-        return scaled(self._task, outputs[where], self._targets[where]).loss
+        weights = self._weights[torch.from_numpy(rows)]
+        return scaled(self._task, outputs[where], self._targets[where], weights).loss
 
     def fit(
         self, rows: Int64s, strength: float, start: Fit | None, tolerance: float = _CLOSELY
@@ -333,8 +346,8 @@ class _Matrix:
         """Return the model of some rows; `start` is a fit of some of these."""
         weights = torch.zeros(len(self._matrix), dtype=torch.float64)
         chosen = torch.from_numpy(rows)
-        weights[chosen] = torch.from_numpy(self._weights)[chosen]
-        weights /= weights.sum()
+        weights[chosen] = self._weights[chosen]
+        weights /= weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)
         nothing = Fit.nothing(len(weights), self._task.outputs, self._device)
         return minimised(
             self._matrix,

@@ -9,14 +9,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from accelerate import Accelerator
 
 from laconic.batching import Batch, GrammarDataset, LengthSampler, pieces
 from laconic.corpus import Corpus
-from laconic.errors import InputError, needs
+from laconic.errors import needs
 from laconic.nn import GrammarModel
 from laconic.nn.graphs import GraphMemory
 from laconic.nn.memory import (
@@ -107,9 +106,10 @@ def train(
         if progress:
             progress(Progress(0, config.epochs, done, total, None, 0.0))
 
-    training, validation, task, rows, _ = divide(source, valid, task, config, reading, groups)
-    by_row = None if weights is None else _weights(weights, source)[rows]
-    del rows
+    parts = divide(source, valid, task, config, reading, groups, weights)
+    training, validation, task = parts.training, parts.validation, parts.task
+    by_row = None if parts.weights is None else parts.weights[: len(training)]
+    del parts
     with (
         joined(accelerator),
         torch.random.fork_rng(devices=[device] if cuda else []),
@@ -180,7 +180,7 @@ def train(
             return _finished(recorder, model, task, began, device)
         if cuda:
             measure(size, model, losses_of, optimizer, config, accelerator, training, sampler)
-        late = False
+        late = cut = False
         for epoch in range(at.epoch, config.epochs):
             if late or _out_of_patience(config, at):
                 break
@@ -228,21 +228,16 @@ def train(
                 "read_by": model.read_by,
             }
             last = epoch + 1 == config.epochs and at.batch == len(sampler)
+            cut = late and not last
             at = _after_epoch(at, task, figures, kept=last and config.keep == "last")
             recorder.end_epoch(at, line, model, optimizer)
             if progress:
                 progress(Progress(epoch + 1, config.epochs, steps, steps, losses.mean, rate, line))
         recorder.restore_kept(model)
         figures = figures_of(at.epoch)
-        recorder.finish({"done": True, "best_epoch": at.best_epoch, "valid": figures})
+        ended = {"late": True} if cut else {}
+        recorder.finish({"done": True, "best_epoch": at.best_epoch, "valid": figures, **ended})
         return _finished(recorder, model, task, began, device)
-
-
-def _weights(weights: npt.ArrayLike, source: Corpus | GrammarDataset) -> npt.NDArray[np.float32]:
-    array = np.asarray(weights, np.float32)
-    if array.shape != (len(source),):
-        raise InputError(f"weights of shape {list(array.shape)} for {len(source)} documents")
-    return array
 
 
 def _after_epoch(at: Position, task: Task, figures: dict[str, Any] | None, kept: bool) -> Position:

@@ -26,6 +26,7 @@ from laconic.corpus import Corpus
 from laconic.corpus.stored import StoredGrammars
 from laconic.files import append_line, sweep
 from laconic.nn import GrammarModel
+from laconic.nn.pretrained import parameters_of
 from laconic.tasks import Task
 from laconic.training.accelerator import random_states, set_random_states
 from laconic.training.checkpoint import CheckpointError, Position, cut_lines
@@ -95,7 +96,7 @@ class Recorder:
             self._lock.enter_context(Run.claimed(self._folder))
         self._wait()
         there = (self._folder / "config.json").exists()
-        about = _about(source, training, validation, task, model)
+        about = _about(source, training, validation, task, model, self._accelerator.device)
         for name, value in notes.items():
             known = about.get(name)
             about[name] = known | value if isinstance(known, dict) else value
@@ -206,6 +207,7 @@ class Recorder:
         elif self._main:
             with self._full_disk():
                 model.save_pretrained(self._run.folder / "model")
+                self._run.tell(parameters=parameters_of(model))
         self._wait()
 
     def restore_kept(self, model: GrammarModel) -> None:
@@ -256,6 +258,7 @@ def _about(
     validation: GrammarDataset | None,
     task: Task,
     model: GrammarModel,
+    device: torch.device,
 ) -> dict[str, Any]:
     grammars = training.grammars
     parts = [training, *([validation] if validation else [])]
@@ -277,17 +280,16 @@ def _about(
             "training": len(training),
             "validation": len(validation) if validation else 0,
         },
-        "parameters": sum(each.numel() for each in model.parameters()),
+        "parameters": parameters_of(model),
         # As modules say it: a tree that is not installed has no other version.
         "versions": {each.__name__: str(each.__version__) for each in (laconic, torch, accelerate)},
-        "machine": _machine(model),
+        "machine": _machine(device),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "fingerprint": _fingerprint(parts),
     }
 
 
-def _machine(model: GrammarModel) -> str:
-    device = next(model.parameters()).device
+def _machine(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{platform.machine()}, {os.cpu_count()} processors"

@@ -33,6 +33,7 @@ from laconic.training.settings import TrainingConfig
 
 _METRICS = "metrics.jsonl"
 _RULEBOOK = "rulebook.json"
+_NUMBERS = {"seconds", "best_epoch", "peak_memory_mb", "reserved_memory_mb"}  # of metrics
 READING = "reading"
 """The folder within a run of model "auto" that is the run of its reading part."""
 _OURS = {
@@ -76,7 +77,7 @@ class Run:
             what = "a corpus" if folder.suffix == ".parquet" else "a file"
             raise RunError(f"{folder} is {what}, not a run; a run is a folder from laconic train")
         if not (folder / "config.json").is_file():
-            what = "holds a corpus, not" if any(folder.glob("*.parquet")) else "is not"
+            what = "holds Parquet files, not" if any(folder.glob("*.parquet")) else "is not"
             raise RunError(f"{folder} {what} a run: config.json is missing")
         if (folder / WEIGHTS).is_file():
             raise RunError(f"{folder} is a model, not a run; the run is the folder that it is in")
@@ -86,6 +87,7 @@ class Run:
             path = folder / "about.json"
             about = read_json(path)
             check_version(about.get("version", 1), VERSION)
+            _check_told(about.get("corpus", {}))
             task = task_from_json(about["labels"])
             codec = Codec(**about["codec"])
             alphabet = Alphabet.from_json(json.dumps(about["alphabet"]))
@@ -127,6 +129,17 @@ class Run:
         write_json(folder / "about.json", {"version": VERSION, **about})
         write_json(folder / "config.json", to_file(config))
         return cls.open(folder)
+
+    def tell(self, **known: Any) -> None:
+        """Change what about.json says, where it says something else."""
+        if any(self.about.get(name) != value for name, value in known.items()):
+            self.about.update(known)
+            write_json(self.folder / "about.json", {"version": VERSION, **self.about})
+
+    @classmethod
+    def about_of(cls, folder: Path) -> dict[str, Any]:
+        """Return what about.json says of the run in a folder; nothing without one."""
+        return cls.open(folder).about if (local_path(folder) / "config.json").exists() else {}
 
     @classmethod
     @contextmanager
@@ -176,6 +189,9 @@ class Run:
                     lines.append(json.loads(line))
                     if not isinstance(lines[-1], dict):
                         raise InputError("it is no object")
+                    for name in _NUMBERS & lines[-1].keys():
+                        if not isinstance(lines[-1][name], int | float | None):
+                            raise InputError(f"{name} is no number")
                 except (ValueError, RecursionError) as error:
                     raise RunError(str(error), file=f"{self.metrics_path}, line {number}") from None
         return lines
@@ -185,6 +201,15 @@ class Run:
         """Whether the training came to its end."""
         lines = self.metrics()
         return bool(lines) and lines[-1].get("done") is True
+
+
+def _check_told(told: object) -> None:
+    """Raise ValueError unless this is what a run says of the files that it learned from."""
+    if not isinstance(told, dict):
+        raise ValueError("corpus must be an object")
+    for name in ("path", "text", "label"):
+        if not isinstance(told.get(name), str | None):
+            raise ValueError(f"{name} of the corpus must be a text")
 
 
 def _make_folder(folder: Path) -> None:

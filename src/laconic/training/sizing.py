@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Collection
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
@@ -14,7 +15,7 @@ from laconic.show import how_many
 from laconic.training.holdout import Divided
 from laconic.training.loop import train
 from laconic.training.settings import TrainingConfig, resolve
-from laconic.training.threads import fastest_threads, threads_are_free
+from laconic.training.threads import fastest_threads, use_few_threads
 
 _MINUTES = 0.8  # on a CPU, from the beginning; on a GPU as long as it takes
 FEWEST_HELD_OUT = 50  # documents, that can show whether reading helps
@@ -35,41 +36,43 @@ class Sized(NamedTuple):
 
 
 def sized_reading(
-    parts: Divided, config: TrainingConfig, accelerator: Accelerator, began: float
+    parts: Divided,
+    config: TrainingConfig,
+    accelerator: Accelerator,
+    began: float,
+    chosen: Collection[str] | None = None,
 ) -> Sized:
-    """Return what to read with: what was chosen, and where nothing was, what there is time for.
+    """Return what to read with: settings that were chosen, else what there is time for.
 
     On a GPU it is the preset `accurate`, on a CPU `fast`, in as many epochs as end in time (of
     time.perf_counter(), from `began`); a few steps tell how many these are, and with how many
     threads they are fastest.
     """
+    chosen = chosen_settings(config, chosen)
     documents, held_out = len(parts.training), len(parts.validation or ())
     if held_out < FEWEST_HELD_OUT:
         return Sized(
             None, f"left out: {how_many(held_out, 'held-out document')} cannot show if it helps"
         )
     gpu = accelerator.device.type != "cpu"
-    chosen = {
-        each.name: getattr(config, each.name)
-        for each in fields(TrainingConfig)
-        if getattr(config, each.name) != each.default and each.name not in ("model", "preset")
-    }
     preset = "accurate" if gpu else "fast"
     # What the blend rests on must not train, whatever share the preset would hold out.
     same: dict[str, Any] = {"holdout": config.holdout, "stream": config.stream}
     same |= {"model": "sequence", "keep": config.settled().keep}
-    reading = resolve(preset, chosen | same)
+    reading = resolve(preset, {name: getattr(config, name) for name in chosen} | same)
     told = f"the preset {preset}"
     epochs = reading.epochs if "epochs" in chosen else enough_epochs(documents, reading.epochs)
     if "patience" not in chosen and reading.keep == "best":
         reading = replace(reading, patience=enough_patience(epochs))
     unhurried = accelerator.num_processes > 1 or (gpu and config.minutes is None)
     if unhurried or "epochs" in chosen:
-        if not (unhurried or gpu) and threads_are_free():
-            _speed(parts, reading)
-        why, until = f"{told}, {how_many(epochs, 'epoch')}", deadline(config, accelerator, began)
+        if "epochs" in chosen:  # which can be repeated exactly, so that no clock tells threads
+            use_few_threads(reading)
+        why = f"{told}, {how_many(epochs, 'epoch')}"
+        until = deadline(config, accelerator, began, chosen)
         return Sized(replace(reading, epochs=epochs), why, until)
-    speed, late = _speed(parts, reading), cast(float, deadline(config, accelerator, began))
+    late = cast(float, deadline(config, accelerator, began, chosen))
+    speed = _speed(parts, reading)
     some = int(_SPARE * (late - time.perf_counter()) * speed)
     rate = f"{speed:,.0f} documents a second"
     cure = "" if gpu else "; a GPU reads some hundred times as many"
@@ -102,11 +105,31 @@ def enough_patience(epochs: int) -> int:
     return max(3, epochs // 4)
 
 
-def deadline(config: TrainingConfig, accelerator: Accelerator, began: float) -> float | None:
+def chosen_settings(config: TrainingConfig, named: object = None) -> frozenset[str]:
+    """Return the names of settings that are `named` or, without a list, not what they usually are.
+
+    Model and preset, which say that this is automatic, are left out.
+
+    >>> sorted(chosen_settings(TrainingConfig(model="auto", width=9)))
+    ['width']
+    >>> sorted(chosen_settings(TrainingConfig(width=9), ["epochs", "preset"]))
+    ['epochs']
+    """
+    of = {each.name: each.default for each in fields(TrainingConfig)}
+    if isinstance(named, Collection):
+        names = {name for name in of if name in named}
+    else:
+        names = {name for name, usual in of.items() if getattr(config, name) != usual}
+    return frozenset(names - {"model", "preset"})
+
+
+def deadline(
+    config: TrainingConfig, accelerator: Accelerator, began: float, chosen: Collection[str]
+) -> float | None:
     """Return when reading has to stop: the minutes given, or on a CPU ours, if no epochs are."""
     minutes = config.minutes
     free = accelerator.device.type == "cpu" and accelerator.num_processes == 1
-    if minutes is None and free and config.epochs == TrainingConfig.epochs:
+    if minutes is None and free and "epochs" not in chosen:
         minutes = _MINUTES
     return None if minutes is None else began + 60 * minutes
 

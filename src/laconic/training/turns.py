@@ -27,6 +27,7 @@ class Documents:
     training: GrammarDataset
     validation: GrammarDataset
     weights: npt.NDArray[np.float32]
+    """Of those that train, then of those that validate; groups likewise."""
     groups: Int64s
     valid_rows: Int64s
     refit: bool
@@ -63,11 +64,12 @@ class Documents:
             return self
         sizes = (len(self.training), len(self.validation))
         train, valid = (np.sort(rng.permutation(n)[: -int(-n * share // 1)]) for n in sizes)
+        rows = np.concatenate([train, len(self.training) + valid])
         return Documents(
             self.training.select(train),
             self.validation.select(valid),
-            self.weights[train],
-            self.groups[np.concatenate([train, len(self.training) + valid])],
+            self.weights[rows],
+            self.groups[rows],
             self.valid_rows[valid],
             self.refit,
         )
