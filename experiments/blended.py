@@ -142,7 +142,8 @@ def worth(task: Task, views: Views, size: int, seed: int) -> dict[float, Figures
         order = rng.permutation(len(views.right))
         tell, ask = (views.some(rows) for rows in np.split(order, [size]))
         mixed = mixtures(task, *tell)
-        turned = Mixtures([(c, r) for r, c in mixed.factors[::-1]], mixed.losses.flip(0))
+        factors = [(c, r) for r, c in mixed.factors[::-1]]
+        turned = Mixtures(factors, mixed.losses.flip(0), mixed.groups)
         for sure, so_far in found.items():
             loss, accuracy, above = _worth(task, mixed.blend(sure), ask)
             *_, exchanged = _worth(task, turned.blend(sure), Views(ask[1], ask[0], ask[2]))
