@@ -38,6 +38,10 @@ _NOT_REMEMBERED = (  # by a run, of how its documents were read
 _MANY = 20  # documents, of which some should have the same label
 _SOON = 5  # seconds, after which the time can be told
 _LONG = 10  # minutes, for which people had better not wait
+_DEFAULTS = (
+    "Defaults are those of --model sequence. Automatic training reads with the preset fast, or on "
+    "a GPU accurate."
+)
 _CURE = ": there is no GPU here; --preset fast or fewer --epochs take less"
 
 
@@ -50,7 +54,7 @@ def _flags() -> type[Any]:
     hints, flags = get_type_hints(TrainingConfig), []
     first, others = (
         Group("Settings", sort_key=1),
-        Group("Settings of models and training", sort_key=2),
+        Group("Settings of models and training", help=_DEFAULTS, sort_key=2),
     )
     for each in sorted(fields(TrainingConfig), key=lambda each: _place(each.name)):
         default = "auto" if each.name in ("preset", "model") else each.default

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -74,7 +74,7 @@ def learn(
     progress: Callable[[Progress], None] | None = None,
     notes: Mapping[str, Any] | None = None,
     say: Say | None = None,
-    chosen: Iterable[str] | None = None,
+    chosen: Collection[str] | None = None,
 ) -> Trained:
     """Train as `train` does or, where the settings' model is "auto", the best that time allows.
 
