@@ -226,8 +226,11 @@ def _is_whole(label: object) -> bool:
 
 
 def _groups(data: Corpus, name: str) -> list[Any]:
+    from laconic.formats.columns import names_listed
+
     if name not in data.columns:
-        raise InputError(f"no column {name!r}; choose --group from: {', '.join(data.columns)}")
+        listed = names_listed(data.columns, name)
+        raise InputError(f"no column {name!r}; choose --group from: {listed}")
     return list(data.column(name).to_pylist())
 
 

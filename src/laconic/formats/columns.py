@@ -32,7 +32,7 @@ def choose_columns(
             f"{len(columns):,} columns; at most {MOST_COLUMNS:,} are read: is it of this format?"
         )
         raise ReadError(reason, file=file)
-    listed = _listed(columns)
+    listed = names_listed(columns)
     if twice := sorted(name for name, times in Counter(columns).items() if times > 1):
         raise ReadError(f"two columns are named {twice[0]!r}; rename one of them", file=file)
 
@@ -41,7 +41,7 @@ def choose_columns(
             return column
         if isinstance(column, int) and 0 <= column < len(columns):
             return columns[column]
-        reason = f"no column {column!r}; choose {flag} from: {_listed(columns, str(column))}"
+        reason = f"no column {column!r}; choose {flag} from: {names_listed(columns, str(column))}"
         raise ReadError(reason, file=file)
 
     label = None if options.label is None else named(options.label, "--label")
@@ -62,7 +62,7 @@ def choose_columns(
     return text, label
 
 
-def _listed(columns: Sequence[str], wanted: str = "") -> str:
+def names_listed(columns: Sequence[str], wanted: str = "") -> str:
     """Return the names of columns for a message, and what seems wrong with them or is wanted."""
     cut = [each[:_LONGEST] + "…" * (len(each) > _LONGEST) for each in columns[:_LISTED]]
     listed = ", ".join(map(repr, cut)) + ", …" * (len(columns) > _LISTED)
