@@ -433,7 +433,7 @@ def test_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file.writelines(f"{'ab' if k % 2 else 'cd'} {k},{k % 2},u{k % 5}\n" for k in range(60))
     laconic("train", tmp_path / "in.csv", "-o", tmp_path / "run", "--group", "user")
     assert Run.open(tmp_path / "run").about["corpus"]["validation"] == 12
-    with pytest.raises(ValueError, match="no column 'usr'.* did you mean 'user'"):
+    with pytest.raises(ValueError, match=r"no column 'usr'.* did you mean 'user'"):
         laconic("train", tmp_path / "in.csv", "-o", tmp_path / "other", "--group", "usr")
 
 
