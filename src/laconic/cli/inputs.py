@@ -45,6 +45,9 @@ _MAX_DOCUMENT = "Megabytes (2^20 bytes) that a document may have; longer ones ar
 _LARGEST = 1024  # Arrow's offsets within a column end at 2 GiB.
 
 
+USUAL_DELIMITERS = (None, ",", "\t")  # of which nothing need be said
+
+
 @dataclass(frozen=True)
 class ReadingFlags:
     """How raw files are read: flags of every command that reads them."""
@@ -158,8 +161,8 @@ def _tell_reading(opened: Inputs, flags: ReadingFlags) -> None:
         "with escapes": ("--no-escapes", flags.escapes is None and layout.get("escapes") is True),
     }
     between = layout.get("delimiter")
-    usual = flags.delimiter is not None or between in (None, ",", "\t")
-    unusual[f"with {between!r} between fields"] = ("--delimiter ,", not usual)
+    asked = flags.delimiter is not None or between in USUAL_DELIMITERS
+    unusual[f"with {between!r} between fields"] = ("--delimiter ,", not asked)
     told = {words: flag for words, (flag, so) in unusual.items() if so}
     if told:
         words, cures = ", and ".join(told), ", ".join(told.values())

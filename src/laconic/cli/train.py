@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 from cyclopts import Group, Parameter
 
 from laconic.cli.flags import Json, Label, MaybeInputPaths, OnError, Out, Reading, Switch
-from laconic.cli.inputs import labelled_corpus, trained_on
+from laconic.cli.inputs import USUAL_DELIMITERS, labelled_corpus, trained_on
 from laconic.cli.interrupt import resumable
 from laconic.cli.progress import Bar, main_process, tell
 from laconic.errors import InputError
@@ -245,7 +245,7 @@ def _told(inputs: list[str], data: Corpus, on_error: OnError) -> dict[str, Any]:
     unusual = {"header": False, "escapes": True, "on_error": "skip"}
     told |= {name: each for name, each in unusual.items() if read.get(name) == each}
     between = read.get("delimiter")
-    return told if between in (None, ",", "\t") else told | {"delimiter": between}
+    return told if between in USUAL_DELIMITERS else told | {"delimiter": between}
 
 
 def _leave_processes() -> None:

@@ -49,6 +49,7 @@ from laconic.training.sizing import (
     chosen_settings,
     deadline,
     sized_reading,
+    use_fastest_threads,
 )
 from laconic.training.streaming import with_stream
 from laconic.training.threads import threads_as_before, use_few_threads
@@ -245,7 +246,7 @@ class _Work:
         """Decide what to read with, and for how long; as before, if there is such a run."""
         if before is not None and (before / "config.json").exists():
             reading = Run.open(before).config
-            use_few_threads(reading)
+            use_fastest_threads(self.parts, reading, self.accelerator)
             return Sized(reading, "", deadline(self.config, self.accelerator, began, self.chosen))
         size = sized_reading(self.parts, self.config, self.accelerator, began, self.chosen)
         self.say(f"reading    {size.why}")

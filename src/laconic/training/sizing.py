@@ -15,7 +15,7 @@ from laconic.show import how_many
 from laconic.training.holdout import Divided
 from laconic.training.loop import train
 from laconic.training.settings import TrainingConfig, resolve
-from laconic.training.threads import fastest_threads, use_few_threads
+from laconic.training.threads import fastest_threads, threads_are_free
 
 _MINUTES = 0.8  # on a CPU, from the beginning; on a GPU as long as it takes
 FEWEST_HELD_OUT = 50  # documents, that can show whether reading helps
@@ -66,8 +66,7 @@ def sized_reading(
         reading = replace(reading, patience=enough_patience(epochs))
     unhurried = accelerator.num_processes > 1 or (gpu and config.minutes is None)
     if unhurried or "epochs" in chosen:
-        if "epochs" in chosen:  # which can be repeated exactly, so that no clock tells threads
-            use_few_threads(reading)
+        use_fastest_threads(parts, reading, accelerator)
         why = f"{told}, {how_many(epochs, 'epoch')}"
         until = deadline(config, accelerator, began, chosen)
         return Sized(replace(reading, epochs=epochs), why, until)
@@ -89,6 +88,13 @@ def sized_reading(
         return Sized(None, f"left out: {rate} are too few to learn from in time; {enough}{cure}")
     part = replace(reading, epochs=1, documents_per_epoch=some)
     return Sized(part, f"{told}, {how_many(some, 'document')} once: {rate}{cure}", late)
+
+
+def use_fastest_threads(parts: Divided, config: TrainingConfig, accelerator: Accelerator) -> None:
+    """Let torch read with as many threads as a few steps are fastest with, if that is a choice."""
+    alone = accelerator.device.type == "cpu" and accelerator.num_processes == 1
+    if alone and threads_are_free():
+        _speed(parts, config)
 
 
 def enough_epochs(documents: int, least: int) -> int:
